@@ -13,7 +13,7 @@ from ragassay.jobs.cli.options import Config, Output, Partitions, Where, parse_w
 from ragassay.jobs.cli.output_files import count_rows, find_page, name_unwritable, read_output
 from ragassay.jobs.cli.panels import Panel
 from ragassay.jobs.config.job import load_job
-from ragassay.jobs.export.run import Format
+from ragassay.jobs.export.run import ExportFormat
 from ragassay.jobs.integrations.publish.targets import TARGETS, Tool
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, needs_text, read_manifest
@@ -55,30 +55,30 @@ def review(
 ) -> None:
     """Write one HTML page on which a person labels a sample; other commands read its labels with --labels."""
     with command_console() as console:
-        from ragassay.jobs.report.review.page import render
-        from ragassay.jobs.report.review.rows import Shown, shown_rows
-        from ragassay.jobs.report.review.sample import Sample, draw, passes
+        from ragassay.jobs.report.review.page import render_review
+        from ragassay.jobs.report.review.rows import PageRow, read_page_rows
+        from ragassay.jobs.report.review.sample import ReviewSample, count_passes, draw_sample
 
         page_folder, name = find_page(existing_output(output), out, "review")
 
-        def draw_rows(folder: Folder, manifest: Manifest) -> tuple[Sample, list[Shown]]:
+        def draw_rows(folder: Folder, manifest: Manifest) -> tuple[ReviewSample, list[PageRow]]:
             needs_text(manifest, output, "`review`")
-            with show_task("reading", total=passes(balanced) * count_rows(manifest), unit="rows"):
-                drawn = draw(folder, sample, seed=seed, stratified=balanced, where=parse_where(where))
-            return drawn, shown_rows(folder, drawn.rows)
+            with show_task("reading", total=count_passes(balanced) * count_rows(manifest), unit="rows"):
+                drawn = draw_sample(folder, sample, seed=seed, stratified=balanced, where=parse_where(where))
+            return drawn, read_page_rows(folder, drawn.rows)
 
         drawn, rows = read_output(output, draw_rows, console)
         with name_unwritable(out):
-            page_folder.write(name, render(existing_output(output).address, rows, level.value))
+            page_folder.write(name, render_review(existing_output(output).address, rows, level.value))
         sentences = sum(not isinstance(part, str) for row in rows for part in row["parts"])
         available = sum(count for _, count in drawn.strata.values())
         console.print(f"sample  {len(rows):,} of {available:,} scored responses, {sentences:,} sentences", markup=False)
         for stratum, (taken, count) in drawn.strata.items():
             if stratum:
                 console.print(f"        {stratum}: {taken:,} of {count:,}", markup=False)
-        if drawn.repeated:
+        if drawn.ambiguous:
             console.print(
-                f"        {drawn.repeated:,} more are neither drawn nor counted: their ids repeat in their partition, so a "
+                f"        {drawn.ambiguous:,} more are neither drawn nor counted: their ids repeat in their partition, so a "
                 "label would be ambiguous",
                 markup=False,
             )
@@ -90,7 +90,7 @@ def export(
     output: Output,
     file: Annotated[str, typer.Argument(help="File to write, as a path or URI.")],
     format_: Annotated[
-        Format,
+        ExportFormat,
         typer.Option(
             "--format",
             help="messages (JSON Lines), parquet: supported responses. dpo: pairs of a supported and a flagged response to one "
@@ -113,11 +113,11 @@ def export(
 ) -> None:
     """Write supported responses as fine-tuning data, preference pairs, or flagged responses for reviewers."""
     with command_console() as console:
-        from ragassay.jobs.export.run import Exported
+        from ragassay.jobs.export.run import ExportResult
         from ragassay.jobs.export.run import export as run_export
         from ragassay.jobs.report.tables import print_export
 
-        def write(folder: Folder, manifest: Manifest) -> Exported:
+        def write(folder: Folder, manifest: Manifest) -> ExportResult:
             needs_text(manifest, output, "`export`")
             with show_task("writing", format_.value, count_rows(manifest), "rows"):
                 return run_export(
@@ -279,7 +279,12 @@ def explain(
     """Ask a larger model why sentences were flagged, and write OUTPUT/explanations."""
     with command_console() as console:
         from ragassay.jobs.cli.explain_summary import print_explained
-        from ragassay.jobs.export.explanation_feedback import check_files, rejected_flags, write_feedback, write_review
+        from ragassay.jobs.export.explanation_feedback import (
+            check_target_files,
+            count_rejected_flags,
+            write_feedback,
+            write_review,
+        )
         from ragassay.jobs.second_pass.explain.run import LOCK, Budget, explain_output
 
         folder = existing_output(output)
@@ -290,11 +295,11 @@ def explain(
         budget = Budget(sample, stratify, seed, budget_usd)
         explainer = job.escalation.explainer
         if explainer is not None:  # without one, `explain_output` raises
-            check_files(folder, strategy or explainer.strategy, feedback, review_file)
+            check_target_files(folder, strategy or explainer.strategy, feedback, review_file)
         with locked(folder, "explain", job.runtime.wait_seconds, console, LOCK):
             done = explain_output(job, folder, read_manifest(folder), strategy, budget, console)
             rejected = read_output(
-                output, lambda snapshot, manifest: rejected_flags(snapshot, manifest, done.strategy), console
+                output, lambda snapshot, manifest: count_rejected_flags(snapshot, manifest, done.strategy), console
             )
             print_explained(done, rejected, output, console)
             if feedback is not None:

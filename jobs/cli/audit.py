@@ -141,14 +141,14 @@ def report(
 ) -> None:
     """Write one HTML page about an output; with labels, it includes the results of `evaluate`."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.compare import compare as run_compare
+        from ragassay.jobs.evaluation.compare import compare_members as run_compare
         from ragassay.jobs.evaluation.evaluate import Evaluation
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.evaluation.labelled import member_values_of, stats_of
-        from ragassay.jobs.report.gather import gather
-        from ragassay.jobs.report.page import render
-        from ragassay.jobs.report.scales import scales_of
-        from ragassay.jobs.report.tables import print_evaluation, print_headline, print_uneven
+        from ragassay.jobs.evaluation.labeled import read_member_values, read_partition_stats
+        from ragassay.jobs.report.gather import gather_report_data
+        from ragassay.jobs.report.page import render_report
+        from ragassay.jobs.report.scales import read_member_scales
+        from ragassay.jobs.report.tables import print_evaluation, print_headline, print_unequal_sampling
         from ragassay.jobs.verdicts.drift import check_drift
 
         job = load_job(config)
@@ -158,12 +158,12 @@ def report(
         limits = member_limits(job)
 
         def make_page(snapshot: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
-            values = member_values_of(manifest) if manifest.last_fit else {}
-            drift_check = check_drift(job.verdict, manifest, stats_of(snapshot, values) if values else {})
+            values = read_member_values(manifest) if manifest.last_fit else {}
+            drift_check = check_drift(job.verdict, manifest, read_partition_stats(snapshot, values) if values else {})
             with show_task("reading", total=count_rows(manifest), unit="rows"):
                 column = source_in_logs.column if source_in_logs else None
-                scales = scales_of(manifest, limits)
-                data = gather(snapshot, slices or [], column, show_all, scales, texts=has_text(manifest))
+                scales = read_member_scales(manifest, limits)
+                data = gather_report_data(snapshot, slices or [], column, show_all, scales, texts=has_text(manifest))
             evaluation = None
             if source is not None:
                 with show_task("evaluating", unit="steps"):
@@ -171,15 +171,15 @@ def report(
                         snapshot,
                         manifest,
                         source,
-                        group=job.evaluation.group,
+                        group_column=job.evaluation.group,
                         slices=slices or [],
                         resamples=job.evaluation.resamples,
                         judge=job.evaluation.reference,
                         cascade=None,
                     )
             with show_task("writing", "report"):
-                compared = run_compare(snapshot, manifest, source=source_in_logs, below=limits) if len(values) > 1 else None
-                return evaluation, render(output, manifest, data, drift_check, evaluation, compared)
+                compared = run_compare(snapshot, manifest, source=source_in_logs, overrides=limits) if len(values) > 1 else None
+                return evaluation, render_report(output, manifest, data, drift_check, evaluation, compared)
 
         evaluation, page = read_output(output, make_page, console)
         if evaluation is not None:
@@ -187,7 +187,7 @@ def report(
             if show_all:
                 print_evaluation(evaluation, console)
             else:
-                print_uneven(evaluation.label, console)
+                print_unequal_sampling(evaluation.label, console)
         with name_unwritable(out):
             folder.write(name, page)
         console.print(f"report  {folder.strip_credentials(name)}", markup=False)

@@ -7,13 +7,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from ragassay.jobs.display.lines import print_lines
-from ragassay.jobs.evaluation.explanation_quality import PAPER, Measured, Told
-from ragassay.jobs.export.explanation_feedback import Rejected
+from ragassay.jobs.evaluation.explanation_quality import PAPER_F1, FlagQuality, StrategyQuality
+from ragassay.jobs.export.explanation_feedback import RejectedFlags
 from ragassay.schemas.explained import ExplainRun
 from ragassay.schemas.explanations import EXPLANATIONS, strategy_folder
 
 
-def print_explained(run: ExplainRun, rejected: Sequence[Rejected], output: str, console: Console) -> None:
+def print_explained(run: ExplainRun, rejected: Sequence[RejectedFlags], output: str, console: Console) -> None:
     """Print sentences, outcomes, agreement, categories, tokens and cost of a run."""
     print_lines(_lines(run, output), console)
     if rejected:
@@ -24,13 +24,13 @@ def print_explained(run: ExplainRun, rejected: Sequence[Rejected], output: str, 
         console.print(table)
 
 
-def print_qualities(qualities: Sequence[Measured], console: Console) -> None:
+def print_qualities(qualities: Sequence[StrategyQuality], console: Console) -> None:
     """Print the three tables of arXiv 2408.12748: one row per strategy, one column per data set."""
-    data = list(dict.fromkeys(quality.data for quality in qualities))
+    data = list(dict.fromkeys(quality.dataset for quality in qualities))
     strategies = list(dict.fromkeys(quality.strategy for quality in qualities))
-    cells = {(quality.strategy, quality.data): quality for quality in qualities}
-    tables: list[tuple[str, Callable[[Measured], str]]] = [
-        ("sentences with a readable answer, of those sent", lambda quality: f"{quality.read} of {quality.sentences}"),
+    cells = {(quality.strategy, quality.dataset): quality for quality in qualities}
+    tables: list[tuple[str, Callable[[StrategyQuality], str]]] = [
+        ("sentences with a readable answer, of those sent", lambda quality: f"{quality.readable} of {quality.sentences}"),
         (
             "identification: the model's disagreement against people's judgment of the reasons, precision / recall / F1",
             lambda quality: _signal_text(quality.identification),
@@ -54,12 +54,12 @@ def print_qualities(qualities: Sequence[Measured], console: Console) -> None:
             row = [cells.get((strategy, name)) for name in data]
             table.add_row(strategy, *("" if quality is None else cell(quality) for quality in row))
         console.print(table)
-    published = [f"{name} {strategy} {f1:.3f}" for (name, strategy), f1 in PAPER.items() if name in data]
+    published = [f"{name} {strategy} {f1:.3f}" for (name, strategy), f1 in PAPER_F1.items() if name in data]
     if published:
         console.print(f"F1 of feedback in arXiv 2408.12748 (GPT-4-turbo): {', '.join(published)}", markup=False)
 
 
-def _signal_text(signal: Told | None) -> str:
+def _signal_text(signal: FlagQuality | None) -> str:
     if signal is None:
         return "unknown"
     return f"{_number(signal.precision)} / {_number(signal.recall)} / {_number(signal.f1)}, {signal.positives} of {signal.rows}"

@@ -63,7 +63,13 @@ def evaluate(
             return
         from ragassay.jobs.evaluation.evaluate import Evaluation
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.report.tables import print_cascade, print_evaluation, print_headline, print_slices, print_uneven
+        from ragassay.jobs.report.tables import (
+            print_cascade,
+            print_evaluation,
+            print_headline,
+            print_slices,
+            print_unequal_sampling,
+        )
 
         source = required_label_source(label, labels, where, settings)
 
@@ -73,7 +79,7 @@ def evaluate(
                     folder,
                     manifest,
                     source,
-                    group=settings.group,
+                    group_column=settings.group,
                     slices=slices or [],
                     resamples=settings.resamples,
                     judge=settings.reference,
@@ -86,7 +92,7 @@ def evaluate(
             console.print()
             print_evaluation(evaluation, console)
             return
-        print_uneven(evaluation.label, console)
+        print_unequal_sampling(evaluation.label, console)
         print_slices(evaluation, console)
         print_cascade(evaluation, console)
 
@@ -157,7 +163,7 @@ def calibrate(
                     manifest,
                     parsed_target,
                     source,
-                    group=settings.group,
+                    group_column=settings.group,
                     delta=certify,
                     threshold_only=threshold_only,
                 )
@@ -179,7 +185,7 @@ def estimate(
 ) -> None:
     """Estimate the share of hallucinated responses in all rows from a few labels, and write OUTPUT/estimate.json."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.estimate import ESTIMATE
+        from ragassay.jobs.evaluation.estimate import ESTIMATE_FILE
         from ragassay.jobs.evaluation.estimate import estimate as run_estimate
         from ragassay.jobs.report.tables import print_estimate
 
@@ -190,11 +196,11 @@ def estimate(
                 return run_estimate(folder, source, slices or [])
 
         result = read_output(output, run, console)
-        print_estimate(result, existing_output(output).strip_credentials(ESTIMATE), console)
+        print_estimate(result, existing_output(output).strip_credentials(ESTIMATE_FILE), console)
 
 
 @measure.add("compare audit/ --last 100 --label label")
-def compare(
+def compare_members(
     output: Output,
     config: Config = None,
     label: Label = None,
@@ -208,23 +214,23 @@ def compare(
 ) -> None:
     """Show which of the last responses each member flags, and where the members agree."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.compare import Compared
-        from ragassay.jobs.evaluation.compare import compare as run_compare
-        from ragassay.jobs.report.tables import print_compared
+        from ragassay.jobs.evaluation.compare import MemberComparison
+        from ragassay.jobs.evaluation.compare import compare_members as run_compare
+        from ragassay.jobs.report.tables import print_comparison
 
         job = load_job(config)
         source = label_source(label, None, None, job.evaluation)
         limits = member_limits(job)
 
-        def run(folder: Folder, manifest: Manifest) -> Compared:
+        def run(folder: Folder, manifest: Manifest) -> MemberComparison:
             with show_task("comparing"):
-                return run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=limits)
+                return run_compare(folder, manifest, last=last, order_by=order_by, source=source, overrides=limits)
 
-        print_compared(read_output(output, run, console), console)
+        print_comparison(read_output(output, run, console), console)
 
 
 @measure.add("agreement ana.jsonl ben.jsonl --output audit/")
-def agreement(
+def compare_reviewers(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="JSON Lines of the review page, by two reviewers or more.")
     ],
@@ -239,8 +245,8 @@ def agreement(
 ) -> None:
     """Measure how far reviewers agree (Cohen's kappa), and list the rows to discuss."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.agreement import agreement as run_agreement
-        from ragassay.jobs.evaluation.agreement import read_reviewers, to_talk_about, write_rows
+        from ragassay.jobs.evaluation.agreement import compare_reviewers as run_agreement
+        from ragassay.jobs.evaluation.agreement import find_disagreements, read_reviewers, write_disagreements
         from ragassay.jobs.report.tables import print_agreement
         from ragassay.jobs.storage.writable import new_file
 
@@ -249,11 +255,11 @@ def agreement(
 
         def find_rows(folder: Folder | None, manifest: Manifest | None) -> list[dict[str, Any]]:
             with show_task("reading", total=count_rows(manifest) if manifest else None, unit="rows"):
-                return to_talk_about(reviewers, folder)
+                return find_disagreements(reviewers, folder)
 
         rows = read_output(output, find_rows, console) if output else find_rows(None, None)
         if file:
-            write_rows(rows, file)
+            write_disagreements(rows, file)
         print_agreement(run_agreement(reviewers), rows, console)
         if out:
             console.print(f"{len(rows)} rows to discuss in {out}", markup=False)
@@ -263,12 +269,12 @@ def agreement(
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
     """Compare the latest partition with earlier ones."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.labelled import member_values_of, stats_of
+        from ragassay.jobs.evaluation.labeled import read_member_values, read_partition_stats
         from ragassay.jobs.report.tables import print_drift
         from ragassay.jobs.verdicts.drift import check_drift
 
         def run(folder: Folder, manifest: Manifest) -> DriftCheck:
-            return check_drift(load_job(config).verdict, manifest, stats_of(folder, member_values_of(manifest)))
+            return check_drift(load_job(config).verdict, manifest, read_partition_stats(folder, read_member_values(manifest)))
 
         check = read_output(output, run, console)
         print_drift(check, console)

@@ -8,7 +8,7 @@ from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.panels import DRIFT_EXIT
 from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.evaluation.labels import LabelSource, is_lines
+from ragassay.jobs.evaluation.labels import LabelSource, is_review_file
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder
 from ragassay.pipeline.errors import ConfigError
@@ -99,7 +99,7 @@ def label_source(
     Raises:
         ConfigError: The options contradict each other.
     """
-    if labels is not None and is_lines(labels):
+    if labels is not None and is_review_file(labels):
         if label not in (None, LABEL):
             raise ConfigError(errors.LABELS_SAY_IT, labels=labels)
         return LabelSource(LABEL, where=parse_where(where), file=labels)

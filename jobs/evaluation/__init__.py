@@ -1,1 +1,1 @@
-"""From scores to decisions: labels, evaluation, calibration, drift, report, export."""
+"""Compare scores with labels: evaluation, calibration, comparison, estimates, agreement."""

@@ -1,4 +1,4 @@
-"""`agreement`: how far reviewers say the same of the same things, and where they should talk."""
+"""Measure how far reviewers agree (`ragassay agreement`) and list the items on which they disagree."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,128 +7,145 @@ from itertools import combinations
 from typing import Any
 
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.label_table import ITEM, last_words, read_lines
-from ragassay.jobs.evaluation.labels import SUFFIX, is_lines
+from ragassay.jobs.evaluation.label_table import ITEM_COLUMNS, keep_latest_labels, read_review_lines
+from ragassay.jobs.evaluation.labels import LINES_SUFFIX, is_review_file
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import Folder, writing
 from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
 from ragassay.pipeline.errors import ConfigError, InputError
 from ragassay.schemas.review import ReviewLabel
 
-Item = tuple[str | None, str, int | None, int | None]
-"""What is spoken of: partition, row id, and the characters [start, end) of a sentence; both None for the response."""
+ItemKey = tuple[str | None, str, int | None, int | None]
+"""An item that reviewers label: partition, row id, and the characters [start, end) of a sentence. Start and end are None
+for a whole response.
+"""
 
-Words = Mapping[Item, str]
-"""What somebody says of each thing, in words of `Said`."""
+ReviewerLabels = Mapping[ItemKey, str]
+"""A reviewer's label of each item; values are those of `Said`."""
 
 
 @dataclass(frozen=True)
-class Agreed:
-    """Two reviewers on one kind of thing.
+class ReviewerPair:
+    """Agreement of two reviewers on responses or on sentences.
 
     Attributes:
-        first: A reviewer.
-        second: Another.
-        what: responses or sentences.
-        shared: Things that both have looked at.
-        unsure: Those of them that one is unsure of, which count as no label.
-        found: How far they agree on the others; None where there are none.
+        first: The first reviewer.
+        second: The second reviewer.
+        level: responses or sentences.
+        shared: Items that both reviewers looked at.
+        unsure: Shared items that at least one reviewer is unsure of; they count as unlabeled.
+        agreement: Agreement on the other shared items; None if there are none.
     """
 
     first: str
     second: str
-    what: str
+    level: str
     shared: int
     unsure: int
-    found: Agreement | None
+    agreement: Agreement | None
 
 
-def read_reviewers(files: Sequence[str]) -> dict[str, Words]:
-    """Reviewer -> what they say last of each thing. One whom several files name is told apart by file.
+def read_reviewers(files: Sequence[str]) -> dict[str, ReviewerLabels]:
+    """Read the latest label that each reviewer gives each item. If several files name the same reviewer, the file name is
+    added.
 
     Raises:
-        ConfigError: A file is no JSON Lines.
-        InputError: A file can't be read, or there are no two reviewers.
+        ConfigError: A file is not JSON Lines.
+        InputError: A file can't be read, or there are fewer than two reviewers.
     """
-    said: list[tuple[str, str, Words]] = []
+    files_read: list[tuple[str, str, ReviewerLabels]] = []
     for file in files:
-        if not is_lines(file):
-            raise ConfigError(errors.NO_REVIEW_LINES, file=file, suffix=SUFFIX)
-        for (name,), words in last_words(read_lines(file)).group_by("annotator", maintain_order=True):
-            said.append((name or "somebody", file, dict(zip(words.select(ITEM).iter_rows(), words["label"], strict=True))))
-    names = [name for name, _, _ in said]
-    found = {name if names.count(name) == 1 else f"{name} ({file})": words for name, file, words in said}
-    if len(found) < 2:
-        who = f"only {', '.join(found)} says anything" if found else "nobody says anything"
-        raise InputError(errors.ONE_REVIEWER, files=", ".join(files), reviewers=who)
-    return found
+        if not is_review_file(file):
+            raise ConfigError(errors.NOT_REVIEW_LINES, file=file, suffix=LINES_SUFFIX)
+        for (name,), labels in keep_latest_labels(read_review_lines(file)).group_by("annotator", maintain_order=True):
+            files_read.append(
+                (
+                    name or "unnamed reviewer",
+                    file,
+                    dict(zip(labels.select(ITEM_COLUMNS).iter_rows(), labels["label"], strict=True)),
+                )
+            )
+    names = [name for name, _, _ in files_read]
+    reviewers = {name if names.count(name) == 1 else f"{name} ({file})": labels for name, file, labels in files_read}
+    if len(reviewers) < 2:
+        message = f"only {', '.join(reviewers)} has labels" if reviewers else "no reviewer has labels"
+        raise InputError(errors.ONE_REVIEWER, files=", ".join(files), reviewers=message)
+    return reviewers
 
 
-def agreement(reviewers: Mapping[str, Words]) -> list[Agreed]:
-    """Every two reviewers, on responses and on sentences."""
-    found = []
+def compare_reviewers(reviewers: Mapping[str, ReviewerLabels]) -> list[ReviewerPair]:
+    """Compare every pair of reviewers, on responses and on sentences."""
+    pairs = []
     for first, second in combinations(reviewers, 2):
-        for what in ("responses", "sentences"):
+        for level in ("responses", "sentences"):
             shared = [
                 (reviewers[first][item], reviewers[second][item])
                 for item in reviewers[first].keys() & reviewers[second].keys()
-                if (item[2] is None) == (what == "responses")
+                if (item[2] is None) == (level == "responses")
             ]
             sure = [
                 (a == ReviewLabel.SUPPORTED, b == ReviewLabel.SUPPORTED) for a, b in shared if ReviewLabel.UNSURE not in (a, b)
             ]
-            found.append(Agreed(first, second, what, len(shared), len(shared) - len(sure), agreement_of(sure)))
-    return found
+            pairs.append(ReviewerPair(first, second, level, len(shared), len(shared) - len(sure), agreement_of(sure)))
+    return pairs
 
 
-def to_talk_about(reviewers: Mapping[str, Words], output: Folder | None) -> list[dict[str, Any]]:
-    """What is said differently, unsure of it included: row, partition, place, who says what, and the text from an output.
+def find_disagreements(reviewers: Mapping[str, ReviewerLabels], output: Folder | None) -> list[dict[str, Any]]:
+    """List the items that reviewers label differently, unsure included.
+
+    Returns:
+        Records with the row, its partition, the sentence's offsets and every reviewer's label; question and text too if an
+        output is passed.
 
     Raises:
-        InputError: The output has none of these rows.
+        InputError: The output contains none of these rows.
     """
-    items: dict[Item, dict[str, str]] = {}
-    for who, words in reviewers.items():
-        for item, label in words.items():
-            items.setdefault(item, {})[who] = label
-    differ = {item: said for item, said in items.items() if len(set(said.values())) > 1}
-    texts = _texts(output, {item[1] for item in differ}) if output and differ else {}
-    if output and differ and not texts:
-        raise InputError(errors.OF_OTHER_ROWS, output=output.uri)
-    found = []
-    for partition, row_id, start, end in sorted(differ, key=lambda item: (item[0] or "", item[1], item[2] or 0, item[3] or 0)):
-        row: dict[str, Any] = {"row_id": row_id}
-        row |= {"partition": partition} if partition else {}
-        row |= {"start": start, "end": end} if start is not None else {}
-        row["said"] = differ[partition, row_id, start, end]
-        there = texts.get((partition, row_id), texts.get((None, row_id)) if partition is None else None)
-        if there is not None:
-            row |= {"question": there["question"], "text": (there["response"] or "")[start:end]}
-        found.append(row)
-    return found
+    items: dict[ItemKey, dict[str, str]] = {}
+    for reviewer, labels in reviewers.items():
+        for item, label in labels.items():
+            items.setdefault(item, {})[reviewer] = label
+    disagreements = {
+        item: labels_by_reviewer for item, labels_by_reviewer in items.items() if len(set(labels_by_reviewer.values())) > 1
+    }
+    texts = _read_texts(output, {item[1] for item in disagreements}) if output and disagreements else {}
+    if output and disagreements and not texts:
+        raise InputError(errors.ROWS_NOT_IN_OUTPUT, output=output.uri)
+    records = []
+    for partition, row_id, start, end in sorted(
+        disagreements, key=lambda item: (item[0] or "", item[1], item[2] or 0, item[3] or 0)
+    ):
+        record: dict[str, Any] = {"row_id": row_id}
+        record |= {"partition": partition} if partition else {}
+        record |= {"start": start, "end": end} if start is not None else {}
+        record["labels"] = disagreements[partition, row_id, start, end]
+        scored_row = texts.get((partition, row_id), texts.get((None, row_id)) if partition is None else None)
+        if scored_row is not None:
+            record |= {"question": scored_row["question"], "text": (scored_row["response"] or "")[start:end]}
+        records.append(record)
+    return records
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], file: Folder) -> None:
-    """Write rows to talk about as JSON Lines."""
+def write_disagreements(rows: Sequence[Mapping[str, Any]], file: Folder) -> None:
+    """Write disagreements as JSON Lines."""
     with writing(file.fs, file.root) as stream:
         for row in rows:
             stream.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
 
 
-def item_texts(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Rows to talk about as cells of a table: row, place, who says what, text."""
+def format_disagreements(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Format disagreements as table cells: row, partition, offsets, every reviewer's label, text."""
     for row in rows:
-        place = f"{row['start']} to {row['end']}" if "start" in row else "response"
-        who = ", ".join(f"{name}: {said}" for name, said in row["said"].items())
-        yield [row["row_id"], row.get("partition", ""), place, who, row.get("text", "")]
+        position = f"{row['start']} to {row['end']}" if "start" in row else "response"
+        labels = ", ".join(f"{name}: {label}" for name, label in row["labels"].items())
+        yield [row["row_id"], row.get("partition", ""), position, labels, row.get("text", "")]
 
 
-def _texts(output: Folder, row_ids: set[str]) -> dict[tuple[str | None, str], dict[str, Any]]:
-    """Question and response of rows, by partition and id, and by id alone."""
-    found: dict[tuple[str | None, str], dict[str, Any]] = {}
+def _read_texts(output: Folder, row_ids: set[str]) -> dict[tuple[str | None, str], dict[str, Any]]:
+    """Read question and response of rows, by partition and id, and by id alone."""
+    texts: dict[tuple[str | None, str], dict[str, Any]] = {}
     for rows in open_scored(output).require_verdicts().batches(["row_id"]):
         chosen = [i for i, row_id in enumerate(rows.table["row_id"].to_pylist()) if row_id in row_ids]
         for table in rows.take(["row_id", "question", "response"], chosen):
             for row in table.to_pylist():
-                found[rows.file.partition_name, row["row_id"]] = found[None, row["row_id"]] = row
-    return found
+                texts[rows.file.partition_name, row["row_id"]] = texts[None, row["row_id"]] = row
+    return texts

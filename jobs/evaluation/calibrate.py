@@ -1,4 +1,4 @@
-"""`calibrate`: threshold, mean, policy, weights and probabilities that fit the labels, as a calibration."""
+"""Fit a calibration to labels (`ragassay calibrate`): threshold, mean, positivity policy, weights and probabilities."""
 
 import secrets
 from collections import Counter
@@ -8,8 +8,17 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.choose import FOLDS, SEED, Choice, choose, fitted_rule, folds_of, half_of, stored_rule
-from ragassay.jobs.evaluation.labelled import Labelled, fits_of_all, load_labelled, member_values_of
+from ragassay.jobs.evaluation.choose import (
+    FOLDS,
+    SEED,
+    RuleCandidate,
+    choose_rule,
+    draw_half,
+    fit_rule,
+    read_stored_rule,
+    split_folds,
+)
+from ragassay.jobs.evaluation.labeled import LabeledResponses, fit_all_partitions, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.task import advance, expect
@@ -30,8 +39,8 @@ from ragassay.schemas.calibration import CalibratedMember, Calibration, Certific
 from ragassay.schemas.columns import SUPPORTED
 from ragassay.schemas.manifest import Manifest
 
-MIN_ROWS_OF_A_LANGUAGE = 20
-"""A language with fewer labelled rows has no figure of its own."""
+MIN_ROWS_PER_LANGUAGE = 20
+"""Labeled rows that a language needs to have figures."""
 
 
 def calibrate(
@@ -40,84 +49,88 @@ def calibrate(
     target: Target,
     source: LabelSource | None,
     *,
-    group: str | None = None,
+    group_column: str | None = None,
     delta: float | None = None,
     threshold_only: bool = False,
 ) -> Calibration:
-    """Fit a calibration to a finalised output.
+    """Fit a calibration to a finalized output.
 
-    Mean, policy and weights change only where that helps (HELPS). With `delta`, all that is fitted is fitted to one half of
-    the items, and the other half does nothing but certify.
+    Mean, policy and weights change only if the gain is clear (MIN_STANDARD_ERRORS). With `delta`, everything is fitted to one
+    half of the items; the other half only certifies.
 
     Args:
         output: The output folder.
         manifest: Its manifest.
-        target: What the threshold shall reach.
-        source: Where the labels are; None for a target that needs none.
-        group: Column that makes an item; see `load_labelled`.
-        delta: Certify the target's precision, and be wrong with at most this probability; None does not certify.
+        target: What the threshold must reach.
+        source: The labels; None for a target that needs none.
+        group_column: Column whose equal values are one item; see `load_labeled`.
+        delta: Certify the target's precision, with at most this probability of being wrong; None does not certify.
         threshold_only: Keep the stored mean, policy and weights.
 
     Raises:
         ConfigError: The target needs labels, or can't be certified.
-        FitError: The target can't be reached, or the labels are too few to certify it.
-        RagassayError: Labels or verdicts can't be used; a precision is to be certified, and they were drawn unevenly.
+        FitError: The target can't be reached, or there are too few labels to certify it.
+        RagassayError: Labels or verdicts can't be used, or a precision must be certified with labels of unequal sampling.
     """
     if source is None and (target.needs_labels or delta is not None):
         raise ConfigError(errors.NO_LABELS, target=target.text)
     if delta is not None:
         _check_certifiable(target, delta, manifest)
-    values = member_values_of(manifest)
-    stored = stored_rule(manifest, fits_of_all(output, values))
+    values = read_member_values(manifest)
+    stored = read_stored_rule(manifest, fit_all_partitions(output, values))
     if source is None:
-        tau, measured = _of_all_scores(output, values, stored, target)
-        return _calibration(manifest, target, values, stored, tau, measured)
+        tau, measured = _find_threshold_without_labels(output, values, stored, target)
+        return _build_calibration(manifest, target, values, stored, tau, measured)
 
-    rows = load_labelled(output, values, source, group=group)
-    if delta is not None and rows.uneven:
-        raise InputError(errors.DRAWN_UNEVENLY, file=source.file)
-    fitting = half_of(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
+    rows = load_labeled(output, values, source, group_column=group_column)
+    if delta is not None and rows.is_sampled_unequally:
+        raise InputError(errors.UNEQUAL_PROBABILITIES, file=source.file)
+    fitting = draw_half(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
 
-    def chosen(mine: Bools) -> Choice:
-        choice = Choice(stored, False) if threshold_only else choose(rows, stored, mine)
+    def chosen(selected: Bools) -> RuleCandidate:
+        candidate = RuleCandidate(stored, False) if threshold_only else choose_rule(rows, stored, selected)
         advance(1, "fits")
-        return choice
+        return candidate
 
     expect(1 + FOLDS, "fits")
 
-    choice = chosen(fitting)
-    # The rule is chosen anew in each fold, so that what is measured on the rest was fitted to none of it.
-    folds = [(chosen(np.isin(np.arange(len(fitting)), train)), train, test) for train, test in folds_of(rows, fitting)]
-    rule = fitted_rule(choice, rows, fitting)
-    scores = apply_rule(rule, rows.values, rows.counts).response
+    candidate = chosen(fitting)
+    # Each fold chooses its own rule, so the held-out rows influence nothing that is measured on them.
+    folds = [(chosen(np.isin(np.arange(len(fitting)), train)), train, test) for train, test in split_folds(rows, fitting)]
+    rule = fit_rule(candidate, rows, fitting)
+    scores = apply_rule(rule, rows.sentence_values, rows.sentence_counts).response
     certificate = None
     if delta is not None:
-        tau, certificate = _certified(target, delta, rows, scores, fitting)
-        measured = {f"held_out_{name}": v for name, v in reached(target.of, scores[~fitting], rows.good[~fitting], tau).items()}
+        tau, certificate = _certify_threshold(target, delta, rows, scores, fitting)
+        measured = {
+            f"held_out_{name}": v for name, v in reached(target.of, scores[~fitting], rows.is_correct[~fitting], tau).items()
+        }
     elif target.needs_labels:
-        found = find_threshold(target, scores, rows.good)
-        if found is None:
+        threshold = find_threshold(target, scores, rows.is_correct)
+        if threshold is None:
             raise FitError(
-                errors.OUT_OF_REACH,
+                errors.TARGET_UNREACHABLE,
                 target=target.text,
                 kind=target.of,
                 rows=len(rows.labels),
-                best=best_precision(target, scores, rows.good),
+                best=best_precision(target, scores, rows.is_correct),
             )
-        tau = found
-        measured = {**_in_sample(target, scores, rows, tau), **_held_out(target, rows, folds)}
+        tau = threshold
+        measured = {**_measure_in_sample(target, scores, rows, tau), **_measure_held_out(target, rows, folds)}
     else:
-        tau, of_all = _of_all_scores(output, values, rule, target)
-        measured = {**of_all, **_in_sample(target, scores, rows, tau)}
-    measured |= _calibration_errors(rows, folds)
-    calibration = _calibration(manifest, target, values, rule, tau, measured)
+        tau, measured_on_all = _find_threshold_without_labels(output, values, rule, target)
+        measured = {**measured_on_all, **_measure_in_sample(target, scores, rows, tau)}
+    measured |= _measure_calibration_errors(rows, folds)
+    calibration = _build_calibration(manifest, target, values, rule, tau, measured)
     return replace(
         calibration,
-        label=rows.named(source.column),
+        label=rows.describe_labels(source.column),
         rows=dict(Counter(label.value for label in rows.labels)),
-        probability=fit_probability(scores[fitting], rows.good[fitting]) if _both(rows.good[fitting]) else None,
+        probability=fit_probability(scores[fitting], rows.is_correct[fitting])
+        if _has_both_classes(rows.is_correct[fitting])
+        else None,
         certificate=certificate,
-        languages=_measured_in(rows) or calibration.languages,
+        languages=_measured_languages(rows) or calibration.languages,
     )
 
 
@@ -125,12 +138,12 @@ def _check_certifiable(target: Target, delta: float, manifest: Manifest) -> None
     if not 0 < delta < 1:
         raise ConfigError(errors.DELTA_OUT_OF_RANGE, delta=delta)
     if manifest.last_fit and manifest.last_fit.calibrated:
-        raise ConfigError(errors.CALIBRATED_ALREADY)
+        raise ConfigError(errors.ALREADY_CALIBRATED)
     if target.metric != "precision":
         raise ConfigError(errors.ONLY_PRECISION, target=target.text)
 
 
-def _calibration(
+def _build_calibration(
     manifest: Manifest, target: Target, values: dict[str, str], rule: Rule, tau: float, measured: dict[str, float | None]
 ) -> Calibration:
     now = datetime.now(UTC)
@@ -161,25 +174,28 @@ def _calibration(
     )
 
 
-def _measured_in(rows: Labelled) -> tuple[str, ...]:
-    """The languages of which there are enough labelled rows for a figure."""
-    return tuple(sorted(code for code, count in rows.languages.items() if count >= MIN_ROWS_OF_A_LANGUAGE))
+def _measured_languages(rows: LabeledResponses) -> tuple[str, ...]:
+    """List the languages that have enough labeled rows."""
+    return tuple(sorted(code for code, count in rows.language_counts.items() if count >= MIN_ROWS_PER_LANGUAGE))
 
 
-def _both(good: Bools) -> bool:
+def _has_both_classes(good: Bools) -> bool:
     return bool(good.any()) and not bool(good.all())
 
 
-def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: Target) -> tuple[float, dict[str, float | None]]:
-    """A threshold from every response's score: the quantile that flags the wanted share, or the mean of the history."""
+def _find_threshold_without_labels(
+    output: Folder, values: dict[str, str], rule: Rule, target: Target
+) -> tuple[float, dict[str, float | None]]:
+    """Find a threshold from all responses: the quantile that flags the target share, or the mean of the history."""
     scoring = VerdictSettings(values, rule, None, "")
-    scored = open_scored(output)  # a run may be adding to raw/
-    moments = merge(compute_score_moments(part, scoring) for part in scored.partitions.values())
+    scored = open_scored(output)  # not raw/, to which a run may be adding
+    moments = merge(compute_score_moments(partition, scoring) for partition in scored.partitions.values())
     if not moments.count:
         raise FitError(errors.NO_SCORE, target=target.text)
     if target.metric != "mean":
         cut = share_cut(
-            lambda *keys: (count_score_cells(part, scoring, *keys) for part in scored.partitions.values()), target.level
+            lambda *keys: (count_score_cells(partition, scoring, *keys) for partition in scored.partitions.values()),
+            target.level,
         )
         assert cut is not None
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
@@ -189,17 +205,22 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
     return moments.mean, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
 
 
-def _certified(target: Target, delta: float, rows: Labelled, scores: Floats, fitting: Bools) -> tuple[float, Certificate]:
-    """A certified threshold. One response an item is drawn in each half, because responses to one item are not independent."""
+def _certify_threshold(
+    target: Target, delta: float, rows: LabeledResponses, scores: Floats, fitting: Bools
+) -> tuple[float, Certificate]:
+    """Find a certified threshold.
+
+    Each half uses one random response per item, because responses to one item are not independent.
+    """
     sign = 1.0 if target.of == SUPPORTED else -1.0
-    drawn = np.random.default_rng(SEED).permutation(len(scores))
-    single = np.zeros(len(scores), dtype=bool)
-    single[drawn[np.unique(rows.groups[drawn], return_index=True)[1]]] = True
-    right = rows.good if target.of == SUPPORTED else ~rows.good
-    halves = [(sign * scores[single & half], right[single & half]) for half in (fitting, ~fitting)]
+    order = np.random.default_rng(SEED).permutation(len(scores))
+    is_drawn = np.zeros(len(scores), dtype=bool)
+    is_drawn[order[np.unique(rows.groups[order], return_index=True)[1]]] = True
+    is_right = rows.is_correct if target.of == SUPPORTED else ~rows.is_correct
+    halves = [(sign * scores[is_drawn & half], is_right[is_drawn & half]) for half in (fitting, ~fitting)]
     cut, certificate = certify(halves[0], halves[1], target.level, delta)
     if cut is None:
-        needed = rows_needed(target.level, delta)
+        needed_rows = rows_needed(target.level, delta)
         raise FitError(
             errors.NOT_CERTIFIED,
             target=target.text,
@@ -209,41 +230,51 @@ def _certified(target: Target, delta: float, rows: Labelled, scores: Floats, fit
             correct=certificate.correct,
             kind=target.of,
             bound=certificate.bound,
-            needed=needed,
+            needed=needed_rows,
         )
-    # What was certified is "score >= cut", and a response passes if its score > tau.
+    # The certificate is for "score >= cut", but a response passes if its score > tau.
     return (float(np.nextafter(cut, -np.inf)) if sign > 0 else -cut), certificate
 
 
-def _in_sample(target: Target, scores: Floats, rows: Labelled, tau: float) -> dict[str, float | None]:
-    return {f"in_sample_{name}": v for name, v in reached(target.of, scores, rows.good, tau).items()}
+def _measure_in_sample(target: Target, scores: Floats, rows: LabeledResponses, tau: float) -> dict[str, float | None]:
+    return {f"in_sample_{name}": v for name, v in reached(target.of, scores, rows.is_correct, tau).items()}
 
 
-def _held_out(target: Target, rows: Labelled, folds: list[tuple[Choice, Ints, Ints]]) -> dict[str, float | None]:
-    """What a threshold fitted to four folds gives on the fifth, all fifths together."""
+def _measure_held_out(
+    target: Target, rows: LabeledResponses, folds: list[tuple[RuleCandidate, Ints, Ints]]
+) -> dict[str, float | None]:
+    """Measure, over all folds, the threshold that is fitted without the fold."""
     tau = np.full(len(rows.labels), np.nan)
-    held = np.zeros_like(tau)
-    for choice, train, test in folds:
-        scores = apply_rule(fitted_rule(choice, rows, train), rows.values, rows.counts).response
-        found = find_threshold(target, scores[train], rows.good[train])
-        # A fold that reaches the target nowhere lets nothing pass, or flags nothing.
-        nothing = np.inf if target.of == SUPPORTED else -np.inf
-        tau[test] = nothing if found is None else found
-        held[test] = scores[test]
-    there = ~np.isnan(tau)
-    if not there.any():
+    held_scores = np.zeros_like(tau)
+    for candidate, train, test in folds:
+        scores = apply_rule(fit_rule(candidate, rows, train), rows.sentence_values, rows.sentence_counts).response
+        threshold = find_threshold(target, scores[train], rows.is_correct[train])
+        # A fold that can't reach the target passes nothing, or flags nothing.
+        fallback = np.inf if target.of == SUPPORTED else -np.inf
+        tau[test] = fallback if threshold is None else threshold
+        held_scores[test] = scores[test]
+    is_measured = ~np.isnan(tau)
+    if not is_measured.any():
         return {}
-    return {f"held_out_{name}": v for name, v in reached(target.of, held[there], rows.good[there], tau[there]).items()}
-
-
-def _calibration_errors(rows: Labelled, folds: list[tuple[Choice, Ints, Ints]]) -> dict[str, float | None]:
-    """Expected calibration error: before, of the SLMs' own P(yes) / (P(yes) + P(no)); after, of the map, on held-out folds."""
-    after = np.full(len(rows.labels), np.nan)
-    for choice, train, test in folds:
-        scores = apply_rule(fitted_rule(choice, rows, train), rows.values, rows.counts).response
-        after[test] = probabilities(fit_probability(scores[train], rows.good[train]), scores[test])
-    there, own = ~np.isnan(after), ~np.isnan(rows.shares)
     return {
-        "ece_before": calibration_error(rows.shares[own], rows.good[own]) if own.any() else None,
-        "ece_after": calibration_error(after[there], rows.good[there]) if there.any() else None,
+        f"held_out_{name}": v
+        for name, v in reached(target.of, held_scores[is_measured], rows.is_correct[is_measured], tau[is_measured]).items()
+    }
+
+
+def _measure_calibration_errors(
+    rows: LabeledResponses, folds: list[tuple[RuleCandidate, Ints, Ints]]
+) -> dict[str, float | None]:
+    """Measure the expected calibration error.
+
+    `ece_before` is that of the SLMs' own P(yes) / (P(yes) + P(no)); `ece_after` is that of the fitted map on held-out folds.
+    """
+    after = np.full(len(rows.labels), np.nan)
+    for candidate, train, test in folds:
+        scores = apply_rule(fit_rule(candidate, rows, train), rows.sentence_values, rows.sentence_counts).response
+        after[test] = probabilities(fit_probability(scores[train], rows.is_correct[train]), scores[test])
+    is_measured, has_p_yes = ~np.isnan(after), ~np.isnan(rows.p_yes_shares)
+    return {
+        "ece_before": calibration_error(rows.p_yes_shares[has_p_yes], rows.is_correct[has_p_yes]) if has_p_yes.any() else None,
+        "ece_after": calibration_error(after[is_measured], rows.is_correct[is_measured]) if is_measured.any() else None,
     }

@@ -1,11 +1,11 @@
-"""What a cascade gains and costs: quality against the share of responses that the judge is asked about, by labels."""
+"""Measure a cascade against labels: quality by the share of responses that the judge decides."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from ragassay.jobs.evaluation.labelled import Labelled
+from ragassay.jobs.evaluation.labeled import LabeledResponses
 from ragassay.jobs.second_pass.escalate.written import tokens_of
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
@@ -15,183 +15,193 @@ from ragassay.pipeline.cascade.config import UNCERTAINTY
 from ragassay.pipeline.members import ValueKind
 from ragassay.schemas.manifest import Manifest
 
-SHARES = tuple(step / 20 for step in range(21))
-SEEDS = 20
+JUDGED_SHARES = tuple(step / 20 for step in range(21))
+RANDOM_ORDERS = 20
 RANDOM = "random"
 CASCADE_METRICS = ("balanced_accuracy", "f1_hallucinated", "auroc")
 
 
 @dataclass(frozen=True)
-class Point:
-    """One share.
+class CascadePoint:
+    """Quality and cost at one share.
 
     Attributes:
-        share: Of the responses, rounded down to whole ones, that the judge is asked about.
-        asked: How many these are.
-        tokens: Tokens that the judge took for them, reused ones among them.
-        measures: Metric -> its value, with the interval of paired resamples: CASCADE_METRICS.
+        share: Share of the responses that the judge decides, rounded down to whole responses.
+        escalated: Number of these responses.
+        tokens: Tokens that the judge took for them, including reused ones.
+        measures: Metric (CASCADE_METRICS) -> its value, with the interval of paired resamples.
     """
 
     share: float
-    asked: int
+    escalated: int
     tokens: int
     measures: dict[str, Measure]
 
 
 @dataclass(frozen=True)
-class Cascade:
-    """Quality against cost, from never to always.
+class CascadeCurve:
+    """Quality by cost, from a judge that decides nothing to one that decides everything.
 
     Attributes:
-        judge: Who is asked.
-        when: The order in which it is asked: uncertainty, or a member.
-        rows: Labelled responses with an ensemble score and the judge's.
-        labelled: Those with an ensemble score, whether or not the judge was asked.
-        points: One a share of `rows`, in that order.
-        orders: Order (uncertainty, the members, random in the mean over seeds) -> metric -> its value at each share.
-        enough: Metric -> the smallest share from which on no larger one is better beyond the noise: of no paired difference to
-            it does the 95 % interval lie above 0; null without resamples.
+        judge: Name of the judge.
+        when: The escalation order: uncertainty, or a member.
+        rows: Labeled responses that have both an ensemble score and a judge's score.
+        labeled: Labeled responses with an ensemble score.
+        points: One point per share of `rows`, in that order.
+        orders: Order (uncertainty, the members, random as the mean over seeds) -> metric -> its value at each share.
+        sufficient_share: Metric -> the smallest share that no larger share beats significantly: no paired difference has a 95
+            % interval above 0. Null without resamples.
     """
 
     judge: str
     when: str
     rows: int
-    labelled: int
-    points: list[Point]
+    labeled: int
+    points: list[CascadePoint]
     orders: dict[str, dict[str, list[float]]]
-    enough: dict[str, float | None]
+    sufficient_share: dict[str, float | None]
 
 
-def cascade_margins(rows: Labelled, below: float) -> Floats:
-    """How far each response lies from the threshold of whoever decided it, ensemble or judge, in its standard deviations:
-    (value - threshold) / sd. Nothing more puts the scales together: AUROC of it is rough."""
-    asked = ~np.isnan(rows.judge)
-    ensemble = _scaled(rows.score, rows.thresholds)
-    return np.where(asked, _scaled(rows.judge, np.full(len(asked), below)), ensemble)
+def compute_cascade_margins(rows: LabeledResponses, judge_threshold: float) -> Floats:
+    """Return each response's distance from the threshold of its decider (ensemble or judge), in standard deviations.
+
+    The two scales share nothing else, so an AUROC of these margins is only approximate.
+    """
+    is_judged = ~np.isnan(rows.judge_scores)
+    ensemble_margins = _scale_margins(rows.scores, rows.thresholds)
+    return np.where(is_judged, _scale_margins(rows.judge_scores, np.full(len(is_judged), judge_threshold)), ensemble_margins)
 
 
-def cascade_curve(output: Folder, manifest: Manifest, rows: Labelled, resamples: int) -> Cascade | None:
-    """Draw it.
+def measure_cascade(output: Folder, manifest: Manifest, rows: LabeledResponses, resamples: int) -> CascadeCurve | None:
+    """Measure quality against the share of responses that the judge decides.
 
     Args:
         output: The output folder, escalated.
         manifest: Its manifest.
-        rows: Labelled responses with a score.
-        resamples: Bootstrap resamples of whole items; 0 leaves intervals out.
+        rows: Labeled responses with a score.
+        resamples: Bootstrap resamples of whole items; 0 computes no intervals.
 
     Returns:
-        The curve; None where no labelled response has a judge's value, or those that have are of one class.
+        The curve; None if no labeled response has a judge's score, or those that have one are all of one class.
     """
-    there = ~np.isnan(rows.judge)
-    done = next((run.escalation for run in reversed(manifest.runs) if run.escalation), None)
-    good = rows.good[there]
-    if manifest.judge is None or done is None or not good.any() or good.all():
+    judged = ~np.isnan(rows.judge_scores)
+    escalation = next((run.escalation for run in reversed(manifest.runs) if run.escalation), None)
+    is_correct = rows.is_correct[judged]
+    if manifest.judge is None or escalation is None or not is_correct.any() or is_correct.all():
         return None
-    contest = _Contest(rows, there, manifest.judge.flags_below)
-    weights = _weights(rows.groups[there], good, resamples)
-    orders = _orders(rows, there, manifest)
-    when = done.when if done.when in orders else UNCERTAINTY
-    values = {name: _curve(contest, orders[name], weights if name == when else weights[:1]) for name in orders}
-    values[RANDOM] = _at_random(contest, len(good))
-    tokens = _tokens(output, rows.keys[there])
+    responses = _JudgedResponses(rows, judged, manifest.judge.flags_below)
+    weights = _resample_items(rows.groups[judged], is_correct, resamples)
+    orders = _rank_responses(rows, judged, manifest)
+    when = escalation.when if escalation.when in orders else UNCERTAINTY
+    values = {name: _measure_order(responses, orders[name], weights if name == when else weights[:1]) for name in orders}
+    values[RANDOM] = _measure_random_order(responses, len(is_correct))
+    tokens = _read_tokens(output, rows.row_keys[judged])
     points = []
-    for number, share in enumerate(SHARES):
-        size = round_down(share, len(good))
+    for number, share in enumerate(JUDGED_SHARES):
+        size = round_down(share, len(is_correct))
         measures = {name: Measure(float(v[number, 0]), *interval(v[number, 1:])) for name, v in values[when].items()}
-        points.append(Point(share, size, int(tokens[orders[when][:size]].sum()), measures))
-    return Cascade(
+        points.append(CascadePoint(share, size, int(tokens[orders[when][:size]].sum()), measures))
+    return CascadeCurve(
         judge=manifest.judge.name,
         when=when,
-        rows=len(good),
-        labelled=len(there),
+        rows=len(is_correct),
+        labeled=len(judged),
         points=points,
         orders={name: {metric: v[:, 0].tolist() for metric, v in curve.items()} for name, curve in values.items()},
-        enough={metric: _enough(v[:, 1:]) for metric, v in values[when].items()},
+        sufficient_share={metric: _find_sufficient_share(v[:, 1:]) for metric, v in values[when].items()},
     )
 
 
-class _Contest:
-    """Labels, and what ensemble and judge say of the same responses."""
+class _JudgedResponses:
+    """Labels, and the decisions of ensemble and judge on the same responses."""
 
-    def __init__(self, rows: Labelled, there: Bools, below: float) -> None:
-        self.good = rows.good[there]
-        score, tau, judge = rows.score[there], rows.thresholds[there], rows.judge[there]
-        self.passed = score > tau, judge >= below
-        self.margins = _scaled(score, tau), _scaled(judge, np.full(len(judge), below))
+    def __init__(self, rows: LabeledResponses, judged: Bools, judge_threshold: float) -> None:
+        self.is_correct = rows.is_correct[judged]
+        score, tau, judge = rows.scores[judged], rows.thresholds[judged], rows.judge_scores[judged]
+        self.supported = score > tau, judge >= judge_threshold
+        self.margins = _scale_margins(score, tau), _scale_margins(judge, np.full(len(judge), judge_threshold))
 
-    def measure(self, asked: Bools, weights: Floats) -> dict[str, Floats]:
-        """Each metric in each resample, where the judge decides those that it is asked about."""
-        passed = np.where(asked, self.passed[1], self.passed[0])
-        ups, downs = weights @ self.good, weights @ ~self.good
-        caught, alarms = weights @ (~self.good & ~passed), weights @ (self.good & ~passed)
+    def measure(self, escalated: Bools, weights: Floats) -> dict[str, Floats]:
+        """Measure each metric in each resample, if the judge decides the escalated responses."""
+        supported = np.where(escalated, self.supported[1], self.supported[0])
+        positives, negatives = weights @ self.is_correct, weights @ ~self.is_correct
+        caught, alarms = weights @ (~self.is_correct & ~supported), weights @ (self.is_correct & ~supported)
         return {
-            "balanced_accuracy": (1 - alarms / ups + caught / downs) / 2,
-            "f1_hallucinated": 2 * caught / (caught + alarms + downs),
-            "auroc": aurocs(np.where(asked, self.margins[1], self.margins[0]), self.good, weights),
+            "balanced_accuracy": (1 - alarms / positives + caught / negatives) / 2,
+            "f1_hallucinated": 2 * caught / (caught + alarms + negatives),
+            "auroc": aurocs(np.where(escalated, self.margins[1], self.margins[0]), self.is_correct, weights),
         }
 
 
-def _scaled(values: Floats, thresholds: Floats) -> Floats:
+def _scale_margins(values: Floats, thresholds: Floats) -> Floats:
     spread = float(np.nanstd(values))
     margins: Floats = (values - thresholds) / (spread if spread > 0 else 1.0)
     return margins
 
 
-def _weights(groups: Ints, good: Bools, resamples: int) -> Floats:
-    """The rows as they are, then resamples of whole items that hold both classes: array (1 + resamples, rows)."""
+def _resample_items(groups: Ints, is_correct: Bools, resamples: int) -> Floats:
+    """Return the rows as they are, then resamples of whole items that contain both classes: array (1 + resamples, rows)."""
     numbers = np.unique(groups, return_inverse=True)[1]
-    drawn = resampling_weights(numbers, resamples, 0) if resamples else np.empty((0, len(good)))
-    return np.concatenate([np.ones((1, len(good))), of_both(drawn, good)])
+    drawn = resampling_weights(numbers, resamples, 0) if resamples else np.empty((0, len(is_correct)))
+    return np.concatenate([np.ones((1, len(is_correct))), of_both(drawn, is_correct)])
 
 
-def _orders(rows: Labelled, there: Bools, manifest: Manifest) -> dict[str, Ints]:
-    """Order -> places of the rows, the first to be asked about first."""
-    certainty = {UNCERTAINTY: np.abs(rows.score - rows.thresholds), **dict(_responses(rows, manifest))}
-    return {name: np.lexsort((rows.keys[there], values[there])) for name, values in certainty.items()}
+def _rank_responses(rows: LabeledResponses, judged: Bools, manifest: Manifest) -> dict[str, Ints]:
+    """Return order -> row numbers, the first to be escalated first."""
+    certainty = {UNCERTAINTY: np.abs(rows.scores - rows.thresholds), **dict(_read_response_values(rows, manifest))}
+    return {name: np.lexsort((rows.row_keys[judged], values[judged])) for name, values in certainty.items()}
 
 
-def _responses(rows: Labelled, manifest: Manifest) -> Iterator[tuple[str, Floats]]:
-    """Each member's value of the responses, as `Value.of_response` has it."""
-    starts = np.cumsum(rows.counts) - rows.counts
+def _read_response_values(rows: LabeledResponses, manifest: Manifest) -> Iterator[tuple[str, Floats]]:
+    """Iterate over each member's value of the responses; see `Value.of_response`."""
+    starts = np.cumsum(rows.sentence_counts) - rows.sentence_counts
     members = manifest.last_fit.members if manifest.last_fit else {}
     for name, member in members.items():
-        of_sentences = ValueKind(member.value).is_from_logprobs
-        yield name, np.minimum.reduceat(rows.values[name], starts) if of_sentences else rows.whole[name]
+        is_per_sentence = ValueKind(member.value).is_from_logprobs
+        yield name, np.minimum.reduceat(rows.sentence_values[name], starts) if is_per_sentence else rows.whole_values[name]
 
 
-def _curve(contest: _Contest, order: Ints, weights: Floats) -> dict[str, Floats]:
-    """Metric -> array (shares, resamples)."""
+def _measure_order(responses: _JudgedResponses, order: Ints, weights: Floats) -> dict[str, Floats]:
+    """Measure metric -> array (shares, resamples)."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    found = [contest.measure(rank < round_down(share, len(order)), weights) for share in SHARES]
-    return {metric: np.stack([at[metric] for at in found]) for metric in CASCADE_METRICS}
+    measured = [responses.measure(rank < round_down(share, len(order)), weights) for share in JUDGED_SHARES]
+    return {metric: np.stack([metrics[metric] for metrics in measured]) for metric in CASCADE_METRICS}
 
 
-def _at_random(contest: _Contest, rows: int) -> dict[str, Floats]:
-    one = np.ones((1, rows))
-    curves = [_curve(contest, np.random.default_rng(seed).permutation(rows), one) for seed in range(SEEDS)]
+def _measure_random_order(responses: _JudgedResponses, rows: int) -> dict[str, Floats]:
+    no_resamples = np.ones((1, rows))
+    curves = [
+        _measure_order(responses, np.random.default_rng(seed).permutation(rows), no_resamples) for seed in range(RANDOM_ORDERS)
+    ]
     return {metric: np.mean([curve[metric] for curve in curves], axis=0) for metric in CASCADE_METRICS}
 
 
-def _enough(values: Floats) -> float | None:
-    """See `Cascade.enough`; array (shares, resamples)."""
+def _find_sufficient_share(values: Floats) -> float | None:
+    """Find `CascadeCurve.sufficient_share`, from an array (shares, resamples)."""
     if not values.shape[1]:
         return None
-    for number, share in enumerate(SHARES):
-        rises = np.quantile(values[number + 1 :] - values[number], 0.025, axis=1) if number + 1 < len(SHARES) else np.array([])
+    for number, share in enumerate(JUDGED_SHARES):
+        rises = (
+            np.quantile(values[number + 1 :] - values[number], 0.025, axis=1)
+            if number + 1 < len(JUDGED_SHARES)
+            else np.array([])
+        )
         if (rises <= 0).all():
             return share
     return None
 
 
-def _tokens(output: Folder, keys: Ints) -> Ints:
-    known, tokens = tokens_of(output)
-    if not len(known):
+def _read_tokens(output: Folder, keys: Ints) -> Ints:
+    judged_keys, tokens = tokens_of(output)
+    if not len(judged_keys):
         return np.zeros(len(keys), dtype=np.int64)
-    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.where(known[places] == keys, tokens[places], 0)
+    positions = np.minimum(np.searchsorted(judged_keys, keys), len(judged_keys) - 1)
+    return np.where(judged_keys[positions] == keys, tokens[positions], 0)
 
 
-def shares_of(found: Cascade, metric: str) -> Mapping[str, list[float]]:
-    """Order -> a metric's value at each share; the cascade's own first."""
-    return {found.when: found.orders[found.when][metric]} | {name: curve[metric] for name, curve in found.orders.items()}
+def list_order_values(cascade: CascadeCurve, metric: str) -> Mapping[str, list[float]]:
+    """Return order -> a metric's value at each share; the cascade's own order comes first."""
+    return {cascade.when: cascade.orders[cascade.when][metric]} | {
+        name: curve[metric] for name, curve in cascade.orders.items()
+    }

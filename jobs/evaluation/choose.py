@@ -1,11 +1,11 @@
-"""Choose a rule by labels: mean, policy and weights, where another than the stored one clearly helps."""
+"""Choose a rule (mean, policy and weights) by labels; keep the stored one unless another is clearly better."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ragassay.jobs.evaluation.labelled import Labelled
+from ragassay.jobs.evaluation.labeled import LabeledResponses
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.weights import fit_weights
@@ -16,108 +16,123 @@ from ragassay.schemas.manifest import FitRecord, Manifest
 
 FOLDS = 5
 SEED = 20250622
-HELPS = 3.5
-"""Another rule replaces the stored one if its AUROC over held-out folds is better by so many standard errors."""
+MIN_STANDARD_ERRORS = 3.5
+"""A candidate replaces the stored rule if its AUROC over held-out folds is better by this many standard errors."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A rule to try; with `fitted`, its weights are fitted to the rows at hand."""
+class RuleCandidate:
+    """A candidate rule.
+
+    Attributes:
+        rule: The rule.
+        fits_weights: Whether its weights are fitted to the labeled rows.
+    """
 
     rule: Rule
-    fitted: bool
+    fits_weights: bool
 
 
-def folds_of(rows: Labelled, mine: Bools) -> Iterator[tuple[Ints, Ints]]:
-    """Row numbers to fit on and to measure on, whole items together; only folds with both classes on both sides."""
+def split_folds(rows: LabeledResponses, selected: Bools) -> Iterator[tuple[Ints, Ints]]:
+    """Split rows into folds of whole items: row numbers to fit on and to measure on. Folds with one class on a side are
+    left out.
+    """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    places, good = np.flatnonzero(mine), rows.good[mine]
-    size = min(FOLDS, len(np.unique(rows.groups[mine])), int(good.sum()), int((~good).sum()))
+    row_numbers, is_correct = np.flatnonzero(selected), rows.is_correct[selected]
+    size = min(FOLDS, len(np.unique(rows.groups[selected])), int(is_correct.sum()), int((~is_correct).sum()))
     if size < 2:
         return
     splitter = StratifiedGroupKFold(size, shuffle=True, random_state=SEED)
-    for train, test in splitter.split(places, good, rows.groups[mine]):
-        if all(0 < good[part].sum() < len(part) for part in (train, test)):
-            yield places[train], places[test]
+    for train, test in splitter.split(row_numbers, is_correct, rows.groups[selected]):
+        if all(0 < is_correct[side].sum() < len(side) for side in (train, test)):
+            yield row_numbers[train], row_numbers[test]
 
 
-def choose(rows: Labelled, stored: Rule, mine: Bools) -> Choice:
-    """The rule with the best AUROC over held-out folds of these rows, if it beats the stored one clearly; else that."""
-    folds = list(folds_of(rows, mine))
+def choose_rule(rows: LabeledResponses, stored_rule: Rule, selected: Bools) -> RuleCandidate:
+    """Return the candidate with the best AUROC over held-out folds if it clearly beats the stored rule, else the stored
+    rule.
+    """
+    folds = list(split_folds(rows, selected))
     if len(folds) < 2:
-        return Choice(stored, False)
-    several = len(rows.values) > 1
-    # Weights are fitted to z-scores, which are the same under every mean and policy: once a fold is enough.
-    weights = [_weights(stored, rows, train) if several else None for train, _ in folds]
+        return RuleCandidate(stored_rule, False)
+    has_several_members = len(rows.sentence_values) > 1
+    # Weights are fitted to z-scores, which do not depend on mean and policy, so each fold fits them once.
+    weights = [_fit_member_weights(stored_rule, rows, train) if has_several_members else None for train, _ in folds]
 
-    def over_folds(choice: Choice) -> Floats:
-        found = []
-        scores = apply_rule(choice.rule, rows.values, rows.counts).response
-        for (_, test), fitted in zip(folds, weights, strict=True):
-            if choice.fitted:
-                scores = apply_rule(replace(choice.rule, weights=fitted), rows.values, rows.counts).response
-            found.append(auroc(scores[test], rows.good[test]))
-        return np.array(found)
+    def measure_folds(choice: RuleCandidate) -> Floats:
+        aurocs = []
+        scores = apply_rule(choice.rule, rows.sentence_values, rows.sentence_counts).response
+        for (_, test), fitted_weights in zip(folds, weights, strict=True):
+            if choice.fits_weights:
+                scores = apply_rule(
+                    replace(choice.rule, weights=fitted_weights), rows.sentence_values, rows.sentence_counts
+                ).response
+            aurocs.append(auroc(scores[test], rows.is_correct[test]))
+        return np.array(aurocs)
 
-    base = over_folds(Choice(stored, False))
-    best, gain = Choice(stored, False), 0.0
-    for mean, policy in legal_pairs(stored.sentence is not None):
-        for fitted in (False, True) if several else (False,):
-            choice = Choice(replace(stored, mean=mean, positive=policy), fitted)
-            rise = over_folds(choice) - base
-            if rise.mean() > max(gain, HELPS * rise.std(ddof=1) / np.sqrt(len(rise))):
-                best, gain = choice, float(rise.mean())
+    stored_auroc = measure_folds(RuleCandidate(stored_rule, False))
+    best, best_gain = RuleCandidate(stored_rule, False), 0.0
+    for mean, policy in legal_pairs(stored_rule.sentence is not None):
+        for fitted_weights in (False, True) if has_several_members else (False,):
+            choice = RuleCandidate(replace(stored_rule, mean=mean, positive=policy), fitted_weights)
+            gains = measure_folds(choice) - stored_auroc
+            if gains.mean() > max(best_gain, MIN_STANDARD_ERRORS * gains.std(ddof=1) / np.sqrt(len(gains))):
+                best, best_gain = choice, float(gains.mean())
     return best
 
 
-def fitted_rule(choice: Choice, rows: Labelled, mine: Ints | Bools) -> Rule:
-    """The rule, with weights fitted to these rows where it asks for that."""
-    return replace(choice.rule, weights=_weights(choice.rule, rows, mine)) if choice.fitted else choice.rule
+def fit_rule(candidate: RuleCandidate, rows: LabeledResponses, selected: Ints | Bools) -> Rule:
+    """Return the candidate's rule, with weights fitted to the selected rows if it asks for them."""
+    return (
+        replace(candidate.rule, weights=_fit_member_weights(candidate.rule, rows, selected))
+        if candidate.fits_weights
+        else candidate.rule
+    )
 
 
-def _weights(rule: Rule, rows: Labelled, mine: Ints | Bools) -> dict[str, float]:
-    starts = np.cumsum(rows.counts) - rows.counts
-    z = [np.fmin.reduceat((v - rule.fits[name].mu) / rule.fits[name].sigma, starts) for name, v in rows.values.items()]
-    # A detector without a value says nothing either way, which is what a z-score of 0 says.
-    weights = fit_weights(np.nan_to_num(np.stack(z, axis=1))[mine], rows.good[mine])
-    return dict(zip(rows.values, map(float, weights), strict=True))
+def _fit_member_weights(rule: Rule, rows: LabeledResponses, selected: Ints | Bools) -> dict[str, float]:
+    starts = np.cumsum(rows.sentence_counts) - rows.sentence_counts
+    z = [np.fmin.reduceat((v - rule.fits[name].mu) / rule.fits[name].sigma, starts) for name, v in rows.sentence_values.items()]
+    # A detector without a value is no evidence either way, like a z-score of 0.
+    weights = fit_weights(np.nan_to_num(np.stack(z, axis=1))[selected], rows.is_correct[selected])
+    return dict(zip(rows.sentence_values, map(float, weights), strict=True))
 
 
-def half_of(rows: Labelled) -> Bools:
-    """Half of the items, at random."""
+def draw_half(rows: LabeledResponses) -> Bools:
+    """Select half of the items at random."""
     items = np.unique(rows.groups)
-    drawn = np.random.default_rng(SEED).permutation(items)[: len(items) // 2]
-    return np.isin(rows.groups, drawn)
+    half = np.random.default_rng(SEED).permutation(items)[: len(items) // 2]
+    return np.isin(rows.groups, half)
 
 
-def calibrated_on_other_half(rows: Labelled, stored: Rule) -> Floats:
-    """Scores of each response by a rule that was chosen on the other half of the items.
+def score_by_other_half(rows: LabeledResponses, stored_rule: Rule) -> Floats:
+    """Score each response by a rule that was chosen on the other half of the items.
 
-    The two halves may have got rules with scores of different scales, so each score is given as its rank among its half.
+    The rules of the two halves may use different scales, so each score is its rank within its half.
 
     Returns:
-        One a response, 0 to 1; NaN where the other half has one class only.
+        A score per response, 0 to 1; NaN if the other half has one class only.
     """
     from scipy.stats import rankdata
 
-    half = half_of(rows)
-    found = np.full(len(half), np.nan)
+    half = draw_half(rows)
+    ranks = np.full(len(half), np.nan)
     for fitting in (half, ~half):
-        if 0 < rows.good[fitting].sum() < fitting.sum():
-            choice = choose(rows, stored, fitting)
-            scores = apply_rule(fitted_rule(choice, rows, fitting), rows.values, rows.counts).response
-            found[~fitting] = rankdata(scores[~fitting]) / (~fitting).sum()
-    return found
+        if 0 < rows.is_correct[fitting].sum() < fitting.sum():
+            candidate = choose_rule(rows, stored_rule, fitting)
+            scores = apply_rule(fit_rule(candidate, rows, fitting), rows.sentence_values, rows.sentence_counts).response
+            ranks[~fitting] = rankdata(scores[~fitting]) / (~fitting).sum()
+    return ranks
 
 
-def stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
-    """The rule of the last verdicts, with these mu and sigma."""
-    record = stored_fit(manifest)
+def read_stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
+    """Return the rule of the latest verdicts, with these mu and sigma."""
+    record = require_fit(manifest)
     return Rule(fits, Mean(record.mean), Positive(record.positive), record.epsilon, record.weights, record.sentence)
 
 
-def stored_fit(manifest: Manifest) -> FitRecord:
-    """How the last verdicts were made."""
-    assert manifest.last_fit, "rows without a score were refused before"
+def require_fit(manifest: Manifest) -> FitRecord:
+    """Return the fit of the latest verdicts."""
+    assert manifest.last_fit, "callers have checked that rows have scores"
     return manifest.last_fit

@@ -1,154 +1,172 @@
-"""What errors of this folder say."""
+"""Messages of the errors that evaluation, report, review and export raise."""
 
 from ragassay.pipeline.errors import Message
 
-ONE_REVIEWER = Message("labels.one-reviewer", "{files}: {reviewers}: agreement needs two reviewers, in one file each or in one")
-OF_OTHER_ROWS = Message(
-    "labels.of-other-rows",
-    "output {output} has none of the rows that these files speak of: name the one that was reviewed",
+ONE_REVIEWER = Message(
+    "labels.one-reviewer",
+    "{files}: {reviewers}. Agreement needs labels of at least two reviewers: give one file per reviewer, or one file with all",
 )
-NO_REVIEW_LINES = Message(
+ROWS_NOT_IN_OUTPUT = Message(
+    "labels.of-other-rows",
+    "output {output} contains none of the rows in these files: name the output that was reviewed",
+)
+NOT_REVIEW_LINES = Message(
     "labels.no-review-lines",
-    "{file}: agreement is of reviewers' JSON Lines, as the review page saves them (FILE{suffix})",
+    "{file} is not JSON Lines: `ragassay agreement` reads the files that the review page saves (FILE{suffix})",
 )
 NO_LABELS = Message("calibrate.no-labels", "target {target} needs labels: name their column with --label")
-DRAWN_UNEVENLY = Message(
+UNEQUAL_PROBABILITIES = Message(
     "calibrate.drawn-unevenly",
-    "labels {file}: the labelled rows were drawn with different inclusion probabilities, as a stratified sample is, and a "
-    "precision certified on them would be the sample's, not the logs': certify with labels of a page that `ragassay review` "
-    "has drawn without --balanced",
+    "labels {file}: the labeled rows have different inclusion probabilities, as in a stratified sample. A precision certified "
+    "on them would hold for the sample, not for the logs. Certify with labels of a page from `ragassay review` without "
+    "--balanced",
 )
 DELTA_OUT_OF_RANGE = Message(
     "calibrate.delta-out-of-range",
-    "--certify takes the probability of being wrong, between 0 and 1, not {delta:g}",
+    "--certify {delta:g} is out of range: give the probability of being wrong, between 0 and 1",
 )
-CALIBRATED_ALREADY = Message(
+ALREADY_CALIBRATED = Message(
     "calibrate.calibrated-already",
-    "the last verdicts come from a calibration, whose rule may have been fitted to the very labels that would certify: run "
-    "`ragassay finalize` without it first",
+    "the latest verdicts use a calibration. It may have been fitted to the labels that would certify it: run `ragassay "
+    "finalize` without a calibration first",
 )
-ONLY_PRECISION = Message("calibrate.only-precision", "only a precision can be certified, not {target}")
+ONLY_PRECISION = Message("calibrate.only-precision", "{target} can't be certified: --certify needs a precision target")
 NO_SCORE = Message(
     "calibrate.no-score",
-    "no response has a score under these members, so that no threshold can be found for {target}",
+    "no response has a score from these members, so no threshold can be found for {target}: score rows first",
 )
 NOT_CERTIFIED = Message(
     "calibrate.not-certified",
-    "{target} can't be certified at delta {delta:g}: of the {rows} independent labelled rows that certify (one an item, half "
-    "of the items), the most promising threshold selects {selected} and {correct} of them are {kind}, so the precision is "
-    "only known to be at least {bound:.3f}. Even without one mistake {needed} selected rows are needed: label more items, "
-    "ask for less, or leave --certify out",
+    "{target} can't be certified at delta {delta:g}. {rows} independent labeled rows certify (one per item, from half of the "
+    "items). The most promising threshold selects {selected} of them, and {correct} are {kind}, so the precision is only known "
+    "to be at least {bound:.3f}. Even without a mistake, {needed} selected rows are needed: label more items, lower the "
+    "target, or leave --certify out",
 )
-OUT_OF_REACH = Message(
+TARGET_UNREACHABLE = Message(
     "calibrate.out-of-reach",
-    "no threshold reaches {target} for {kind} responses on these {rows} labelled rows: the best precision there is "
-    "{best:.3f}. Ask for less, or take better SLMs",
+    "no threshold reaches {target} for {kind} responses on these {rows} labeled rows: the best precision is {best:.3f}. Lower "
+    "the target, or use better SLMs",
 )
-NO_ROW = Message("estimate.no-row", "output {output} has no scored row to speak of ({left_out:,} left out by --where)")
+NO_ROW = Message(
+    "estimate.no-row",
+    "output {output} has no scored row to estimate from (--where excludes {left_out:,}): change --where, or score rows first",
+)
 NO_LABEL = Message(
     "estimate.no-label",
-    "labels {labels!r}: none of the {rows:,} scored rows has a label of its response; {silent:,} are spoken of without one "
-    "(unsure, or some of their sentences only)",
+    "labels {labels!r}: none of the {rows:,} scored responses has a label; {silent:,} were looked at without one (unsure, or "
+    "only some sentences labeled). Label whole responses",
 )
-SOME_PROBABILITIES = Message(
+PROBABILITIES_INCOMPLETE = Message(
     "estimate.some-probabilities",
-    "labels {file}: {missing} of {rows} labelled rows have no inclusion_probability, and the others have one: give it in "
-    "every line, or in none if all are one simple random sample",
+    "labels {file}: {missing} of {rows} labeled rows have no inclusion_probability, but others have one. Give it in every "
+    "line, or in none if all rows are one simple random sample",
 )
-OF_SENTENCES = Message(
+SAMPLING_DIFFERS = Message(
     "estimate.of-sentences",
-    "labels {file}: lines of {row} name different strata or inclusion probabilities. They must belong to the response and be "
-    "the same in all of its lines: a sample of sentences is no sample of responses",
+    "labels {file}: lines of {row} name different strata or inclusion probabilities. All lines of a response need the same "
+    "ones: a sample of sentences is not a sample of responses",
 )
 TOO_MANY_SLICES = Message(
     "estimate.too-many-slices",
-    "column {column!r} has more than {most:,} values: --slice takes one with fewer, such as a tenant",
+    "column {column!r} has more than {most:,} values: give --slice a column with fewer, such as a tenant",
 )
 NO_JUDGED_LABELS = Message(
     "evaluate.no-judged-labels",
-    "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add `escalation: "
+    "the cascade can't be measured: no correct and hallucinated labeled responses have a judge's verdict. Add `escalation: "
     "{{judge: …, share: 1}}` to the job file and run `ragassay escalate OUTPUT --config FILE`",
 )
 SIMILARITY_OUT_OF_RANGE = Message(
     "export.similarity-out-of-range",
-    "near duplicates: the similarity must be above 0 and at most 1, not {similarity:g}",
+    "near duplicates: the similarity {similarity:g} is out of range; give a number above 0 and at most 1",
 )
 NO_NEAR_DUPLICATES = Message(
     "export.no-near-duplicates",
-    "near duplicates are left out of messages and parquet only, not of {format}: drop the option",
+    "near duplicates can't be removed from {format}, only from messages and parquet: drop the option",
 )
-OPTIONS_OF_FLAGGED = Message(
+PROMPT_OPTIONS = Message(
     "export.options-of-flagged",
-    "flagged sentences have no prompt and are never clean: drop the options on system, context and clean",
+    "exports for reviewers have no prompts and always contain flagged sentences: drop the options for system, context and "
+    "clean",
 )
 ANSWERS_NOT_WRITABLE = Message(
     "evaluate.answers-not-writable",
-    "{path} can't be written ({reason}), and a judge's answers, which cost money, are kept there: give yourself the right to "
-    "write into OUTPUT, or leave evaluation.reference out of the job file",
+    "{path} can't be written ({reason}). The judge's answers cost money and are kept there: get write access to OUTPUT, or "
+    "remove evaluation.reference from the job file",
 )
 NO_SCORED_ROW = Message(
     "output.no-scored-row",
-    "no row of this output has a score: run `ragassay finalize OUTPUT`, or see by `status` and `error` in scored/ why its "
+    "no row of this output has a score: run `ragassay finalize OUTPUT`, or read `status` and `error` in scored/ to see why "
     "rows failed",
 )
 NO_SENTENCE_LABELS = Message(
     "labels.no-sentence-labels",
-    "column {column!r} holds no sentence labels: lists of structs with whole numbers start and end",
+    "column {column!r} contains no sentence labels: it needs lists of structs with integer start and end",
 )
-NONE = Message("labels.none", "{where}: none of the scored rows has a label ({unlabelled} rows without one{more})")
-ONE_KIND = Message(
+NO_LABELED_ROW = Message(
+    "labels.none",
+    "{where}: none of the scored rows has a label ({unlabeled} rows without one{more}). Check that the labels belong to this "
+    "output",
+)
+ONE_CLASS = Message(
     "labels.one-kind",
-    "{where}: all {rows} labelled rows are {labels}; both correct and hallucinated ones are needed",
+    "{where}: all {rows} labeled rows are {labels}. Label both correct and hallucinated rows",
 )
-OLD_STATISTICS = Message(
+STALE_STATISTICS = Message(
     "output.old-statistics",
-    "statistics of partition {partition!r} are missing or old: run `ragassay finalize` first",
+    "statistics of partition {partition!r} are missing or out of date: run `ragassay finalize` first",
 )
-OWN_COLUMN = Message("labels.own-column", "column {column!r} is written by RAGAssay: name a column with labels of people")
+OWN_COLUMN = Message("labels.own-column", "column {column!r} is written by RAGAssay: name a column with people's labels")
 COLUMN_TYPE = Message("labels.column-type", "label column {column!r} has type {type}: give booleans, 0 and 1, or {forms}")
 UNKNOWN_VALUES = Message(
     "labels.unknown-values",
-    "label column {column!r} has type {type} and values that are no label ({values}). Labels are {forms}; name another "
-    "column, or values that count as no label in evaluation.ignore",
+    "label column {column!r} has type {type} and values that are not labels ({values}). Labels are {forms}. Name another "
+    "column, or list values without meaning in evaluation.ignore",
 )
-HALF_A_SPAN = Message(
+INCOMPLETE_SPAN = Message(
     "labels.half-a-span",
-    "labels {file}: some rows have no start or end: give both, or leave the two columns out",
+    "labels {file}: some rows lack start or end: give both, or leave the two columns out",
 )
-TRUE_UNCLEAR = Message(
+TRUE_MEANS_UNKNOWN = Message(
     "labels.true-unclear",
-    "label column {column!r} holds {type}: set evaluation.true_means in the job file to {supported} or {hallucinated}",
+    "label column {column!r} contains {type}: set evaluation.true_means in the job file to {supported} or {hallucinated}",
 )
-ODD_NUMBERS = Message("labels.odd-numbers", "label column {column!r} has the value(s) {values}: numbers must be 0 or 1")
-CONTRADICTION = Message("labels.contradiction", "labels {file} say both {label} and {other_label} of {item}: keep one")
+NUMBERS_NOT_BOOLEAN = Message(
+    "labels.odd-numbers",
+    "label column {column!r} has the value(s) {values}: numbers must be 0 or 1",
+)
+CONTRADICTION = Message(
+    "labels.contradiction",
+    "labels {file}: {item} is labeled both {label} and {other_label}: keep one label",
+)
 PROBABILITY_OUT_OF_RANGE = Message(
     "labels.probability-out-of-range",
-    "labels {file}: {column} of {row} is {value}; it must be a number from {least:g} to 1, the chance with which the row was "
-    "drawn",
+    "labels {file}: {column} of {row} is {value}: give the probability with which the row was drawn, from {least:g} to 1",
 )
-NESTED_SLICE = Message("report.nested-slice", "column {column!r} holds {type}: slices are of plain values")
-REVIEW_NO_ROW = Message("review.no-row", "output {output} has no scored row{which}{where}")
+NESTED_SLICE = Message(
+    "report.nested-slice",
+    "column {column!r} has type {type}: --slice needs a column of plain values",
+)
+REVIEW_NO_ROW = Message("review.no-row", "output {output} has no scored row{which}{where}: change --where, or score rows first")
 SAMPLE_TOO_SMALL = Message(
     "review.sample-too-small",
-    "a stratified sample takes a row of each of {strata} strata: --sample {least} at least",
+    "--sample is too small: a stratified sample needs a row of each of {strata} strata. Give --sample {least} or more",
 )
-NO_FILE = Message("labels.no-file", "labels {file} can't be read: there is no such file")
+NO_FILE = Message("labels.no-file", "labels {file} can't be read: the file does not exist")
 REVIEWERS_DISAGREE = Message(
     "labels.reviewers-disagree",
-    "labels {file}: {reviewer} says {label} and {other} {other_label} of {item}{more}: give one reviewer's file, or one in "
-    "which they have settled it; `ragassay agreement` lists the rows to talk about",
+    "labels {file}: reviewers disagree on {item}{more}: {label} by {reviewer}, {other_label} by {other}. Give one reviewer's "
+    "file, or one in which they settled it; `ragassay agreement` lists the disagreements",
 )
-NO_JSON_LINES = Message("labels.no-json-lines", "labels {file} can't be read as JSON Lines: {reason}")
+NOT_JSON_LINES = Message("labels.no-json-lines", "labels {file} can't be read as JSON Lines: {reason}")
 UNREADABLE = Message("labels.unreadable", "labels {file}: {reason}")
-WRONG_LINE = Message("labels.wrong-line", "labels {file}, line {line}: {reason}")
-ROW_UNCLEAR = Message(
+INVALID_LINE = Message("labels.wrong-line", "labels {file}, line {line}: {reason}")
+AMBIGUOUS_ROW = Message(
     "labels.row-unclear",
-    "labels {file}: {row} is {rows} rows of this output: name their partitions in a column {column!r}, such as `ragassay "
-    "export --format flagged` writes",
+    "labels {file}: {row} is ambiguous, this output has {rows} rows with that id. Name the partitions in a column {column!r}, "
+    "as `ragassay export --format flagged` writes it",
 )
 NO_ROWS = Message("export.no-rows", "output {output}: scored/ has no rows: run `ragassay finalize {output}` first")
 NOTHING_PASSES = Message(
     "export.nothing-passes",
-    "output {output}: {what} ({rows:,} rows: {why}). Nothing was written; `ragassay finalize` gives verdicts under another "
-    "threshold",
+    "output {output}: {what} ({rows:,} rows: {why}). Nothing was written; `ragassay finalize` can apply another threshold",
 )

@@ -1,4 +1,4 @@
-"""`estimate`: the share of hallucinated responses in all rows, from the verdicts of all and the labels of a few."""
+"""Estimate the share of hallucinated responses in all rows, from all verdicts and a few labels (`ragassay estimate`)."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,15 @@ import pyarrow.compute as pc
 
 from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.label_table import DRAWN, ITEM, KEY, label_of_rows, load_labels, name_item, weak_annotators
+from ragassay.jobs.evaluation.label_table import (
+    ITEM_COLUMNS,
+    ROW_COLUMNS,
+    SAMPLING_COLUMNS,
+    describe_item,
+    load_labels,
+    map_response_labels,
+    name_weak_labelers,
+)
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import natural
@@ -31,369 +39,419 @@ from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.columns import HALLUCINATED, Status
 from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
 
-ESTIMATE = "estimate.json"
-PARTITION = ""
-"""Among the columns: the partition, whatever its keys."""
+ESTIMATE_FILE = "estimate.json"
+PARTITION_SLICE = ""
+"""Slice column that stands for the partition, whatever its keys."""
 
-MOST_VALUES = 1000
-"""Values of a column that are looked at one by one."""
+MAX_SLICE_VALUES = 1000
+"""Values that a slice column may have."""
 
-FEW = 20
-UNDECIDED = 0.1
-"""Share of what was looked at that may be left without a label unsaid."""
+FEW_LABELS = 20
+MAX_UNDECIDED_SHARE = 0.1
+"""Share of the reviewed responses that may lack a label without a note."""
 
-ODD = 1e-4
-"""A random sample differs so much from all rows with at most this probability."""
+MIN_CHANCE = 1e-4
+"""Probability below which a difference between sample and rows is not taken for chance."""
 
-OFF = 0.1
-"""Share of the rows by which labels may stand for more or fewer unsaid."""
+MAX_COVERAGE_ERROR = 0.1
+"""Relative difference between the rows that labels represent and the scored rows that needs no note."""
 
-CHANCE = 3.0
-"""Standard deviations of what a part of a sample stands for; a whole one has none."""
+MAX_DEVIATIONS = 3.0
+"""Standard deviations that the represented rows may vary by chance if the labels are part of a sample."""
 
 
 @dataclass(frozen=True)
-class SpokenOf:
-    """The scored rows that labels speak of, with a label or without, where they say with what probability each was drawn.
+class LabelCoverage:
+    """The scored rows that a reviewed sample covers, with and without a label. It exists if labels have inclusion
+    probabilities.
 
     Attributes:
-        weights: How many rows each stands for: 1 / inclusion probability.
-        bare: Partitions in which there is none.
-        partitions: Partitions.
-        domain: Whether the labels speak of rows that `--where` leaves out, so that these are a part of a sample.
+        weights: Rows that each reviewed row represents: 1 / inclusion probability.
+        unlabeled_partitions: Partitions without a reviewed row.
+        partitions: All partitions.
+        is_subset: Whether `--where` excludes some reviewed rows, so that these are only part of a sample.
     """
 
     weights: Floats
-    bare: int
+    unlabeled_partitions: int
     partitions: int
-    domain: bool
+    is_subset: bool
 
 
 @dataclass
-class _Rows:
-    """The scored rows, in the order of the output; `said` are numbers and labels of those that have one, `silent`
-    numbers of those that the labels speak of without one."""
+class _ScoredRows:
+    """The scored rows, in the order of the output.
+
+    Attributes:
+        flagged: Whether each row is flagged, per batch.
+        scores: Score of each row, per batch.
+        row_weights: Rows that each scored row represents, per batch.
+        scored_shares: File number -> share of its rows that were scored.
+        slice_codes: Column -> number of each row's value, per batch.
+        slice_values: Column -> value -> its number.
+        labels: Row number -> label.
+        undecided: Numbers of the reviewed rows without a label.
+        row_keys: Row number -> `row_key`, of the reviewed rows.
+        count: Scored rows.
+        excluded: Rows that `--where` excludes.
+        unscored: Rows without a score.
+        labeled_unscored: Reviewed rows without a score.
+        labeled_excluded: Reviewed rows that `--where` excludes.
+    """
 
     flagged: list[Bools] = field(default_factory=list)
     scores: list[Floats] = field(default_factory=list)
-    stands: list[Floats] = field(default_factory=list)
-    shares: Floats = field(default_factory=lambda: np.ones(0))
-    parts: dict[str, list[Ints]] = field(default_factory=dict)
-    values: dict[str, dict[str, int]] = field(default_factory=dict)
-    said: dict[int, Label] = field(default_factory=dict)
-    silent: list[int] = field(default_factory=list)
-    keys: dict[int, int] = field(default_factory=dict)
-    rows: int = 0
-    elsewhere: int = 0
+    row_weights: list[Floats] = field(default_factory=list)
+    scored_shares: Floats = field(default_factory=lambda: np.ones(0))
+    slice_codes: dict[str, list[Ints]] = field(default_factory=dict)
+    slice_values: dict[str, dict[str, int]] = field(default_factory=dict)
+    labels: dict[int, Label] = field(default_factory=dict)
+    undecided: list[int] = field(default_factory=list)
+    row_keys: dict[int, int] = field(default_factory=dict)
+    count: int = 0
+    excluded: int = 0
     unscored: int = 0
-    labelled_unscored: int = 0
-    spoken_elsewhere: int = 0
+    labeled_unscored: int = 0
+    labeled_excluded: int = 0
 
 
 def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) -> Estimate:
     """Estimate the share of hallucinated responses among all scored rows, and write `estimate.json`.
 
-    A response that is partly wrong counts as hallucinated.
+    A partly wrong response counts as hallucinated.
 
     Args:
-        output: A finalised output folder.
-        source: Where the labels are.
-        slices: Columns whose values are looked at one by one.
+        output: A finalized output folder.
+        source: The labels.
+        slices: Columns with an estimate for each of their values.
 
     Raises:
-        InputError: There is no label, no such column, or the labels' file can't be used.
+        InputError: There is no label, a column is missing, or the label file can't be used.
         OutputError: There are no verdicts.
     """
     scored = open_scored(output).require_verdicts()
     labels = load_labels(scored, source, sentences=False)
-    rows = _read(output, scored, source, labels, slices)
-    if not rows.rows:
-        raise OutputError(errors.NO_ROW, output=output.uri, left_out=rows.elsewhere)
-    if not rows.said:
-        raise InputError(errors.NO_LABEL, labels=source.file or source.column, rows=rows.rows, silent=len(rows.silent))
-    sample, strata, weighted = _sample(source, rows, labels)
-    stands = np.concatenate(rows.stands)
-    of_all = _Rates(np.concatenate(rows.flagged), np.concatenate(rows.scores), sample, stands if (stands > 1).any() else None)
-    everything = np.ones(rows.rows, dtype=bool)
-    overall = of_all.rate("all", everything)
-    codes_of = {column: np.concatenate(codes) for column, codes in rows.parts.items()}
-    by_part = {column: of_all.rates(codes, rows.values[column]) for column, codes in codes_of.items()}
-    spoken = _spoken_of(rows, sample, codes_of[PARTITION], labels) if weighted else None
-    nights = by_part.pop(PARTITION)
-    found = Estimate(
+    rows = _read_rows(output, scored, source, labels, slices)
+    if not rows.count:
+        raise OutputError(errors.NO_ROW, output=output.uri, left_out=rows.excluded)
+    if not rows.labels:
+        raise InputError(errors.NO_LABEL, labels=source.file or source.column, rows=rows.count, silent=len(rows.undecided))
+    sample, strata, weighted = _build_sample(source, rows, labels)
+    row_weights = np.concatenate(rows.row_weights)
+    estimator = _RateEstimator(
+        np.concatenate(rows.flagged), np.concatenate(rows.scores), sample, row_weights if (row_weights > 1).any() else None
+    )
+    all_rows = np.ones(rows.count, dtype=bool)
+    overall = estimator.estimate_part("all", all_rows)
+    codes_of = {column: np.concatenate(codes) for column, codes in rows.slice_codes.items()}
+    rates_by_slice = {column: estimator.estimate_slices(codes, rows.slice_values[column]) for column, codes in codes_of.items()}
+    coverage = _measure_coverage(rows, sample, codes_of[PARTITION_SLICE], labels) if weighted else None
+    partition_rates = rates_by_slice.pop(PARTITION_SLICE)
+    result = Estimate(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         source=strip_credentials(source.file) if source.file else source.column,
         level=LEVEL,
         where=dict(source.where),
-        excluded=rows.elsewhere,
+        excluded=rows.excluded,
         unscored=rows.unscored,
         weighted=weighted,
         strata=strata,
-        undecided=len(rows.silent),
-        labeled_unscored=rows.labelled_unscored,
-        unmatched=labels.filter(pl.col("row_key").is_null()).n_unique(KEY),
-        repeated=int((labels.unique([*ITEM, "times"])["times"] - 1).sum()),
+        undecided=len(rows.undecided),
+        labeled_unscored=rows.labeled_unscored,
+        unmatched=labels.filter(pl.col("row_key").is_null()).n_unique(ROW_COLUMNS),
+        repeated=int((labels.unique([*ITEM_COLUMNS, "times"])["times"] - 1).sum()),
         overall=overall,
-        partitions=nights if len(nights) > 1 else [],
-        slices=by_part,
-        notes=list(estimate_notes(overall, *of_all.labelled(), strata, len(rows.silent), spoken, weak_annotators(labels))),
+        partitions=partition_rates if len(partition_rates) > 1 else [],
+        slices=rates_by_slice,
+        notes=list(
+            make_notes(overall, *estimator.labeled_sample(), strata, len(rows.undecided), coverage, name_weak_labelers(labels))
+        ),
     )
-    output.write(ESTIMATE, found.to_json())
-    return found
+    output.write(ESTIMATE_FILE, result.to_json())
+    return result
 
 
-def _read(output: Folder, scored: ScoredDataset, source: LabelSource, labels: pl.DataFrame, slices: Sequence[str]) -> _Rows:
-    """Verdicts of all scored rows, and the labels of some."""
-    rows = _Rows(parts={name: [] for name in (PARTITION, *slices)}, values={name: {} for name in (PARTITION, *slices)})
-    rows.shares = np.array(read_manifest(output).scored_shares())
-    wanted = ["row_key", "status", "score", "verdict", *slices, *source.where]
-    scored.require_columns(wanted)
-    spoken, label_of = set(labels["row_key"].drop_nulls()), label_of_rows(labels)
-    for part in scored.batches(wanted):
-        _gather(rows, part, source, spoken, label_of)
+def _read_rows(
+    output: Folder, scored: ScoredDataset, source: LabelSource, labels: pl.DataFrame, slices: Sequence[str]
+) -> _ScoredRows:
+    """Read the verdicts of all scored rows and the labels of some."""
+    rows = _ScoredRows(
+        slice_codes={name: [] for name in (PARTITION_SLICE, *slices)},
+        slice_values={name: {} for name in (PARTITION_SLICE, *slices)},
+    )
+    rows.scored_shares = np.array(read_manifest(output).scored_shares())
+    columns = ["row_key", "status", "score", "verdict", *slices, *source.where]
+    scored.require_columns(columns)
+    labeled_keys, label_of = set(labels["row_key"].drop_nulls()), map_response_labels(labels)
+    for batch in scored.batches(columns):
+        _add_batch(rows, batch, source, labeled_keys, label_of)
     return rows
 
 
-def _gather(rows: _Rows, part: Rows, source: LabelSource, spoken: Set[int], label_of: Mapping[int, Label]) -> None:
-    table, looked_at = part.table, part.matches(source.where)
-    ok = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["score"])).to_numpy().astype(bool)
-    scored = looked_at & ok
-    rows.elsewhere += int((~looked_at).sum())
-    rows.unscored += int((looked_at & ~ok).sum())
-    number = rows.rows + np.cumsum(scored) - 1  # of a scored row among all
+def _add_batch(
+    rows: _ScoredRows, batch: Rows, source: LabelSource, labeled_keys: Set[int], label_of: Mapping[int, Label]
+) -> None:
+    table, is_selected = batch.table, batch.matches(source.where)
+    has_score = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["score"])).to_numpy().astype(bool)
+    is_scored = is_selected & has_score
+    rows.excluded += int((~is_selected).sum())
+    rows.unscored += int((is_selected & ~has_score).sum())
+    number = rows.count + np.cumsum(is_scored) - 1  # number of a scored row among all scored rows
     for i, key in enumerate(table["row_key"].to_pylist()):
-        if key not in spoken:
+        if key not in labeled_keys:
             continue
-        if not looked_at[i]:
-            rows.spoken_elsewhere += 1
-        elif not scored[i]:
-            rows.labelled_unscored += 1
+        if not is_selected[i]:
+            rows.labeled_excluded += 1
+        elif not is_scored[i]:
+            rows.labeled_unscored += 1
         else:
-            rows.keys[int(number[i])] = key
+            rows.row_keys[int(number[i])] = key
             if key in label_of:
-                rows.said[int(number[i])] = label_of[key]
+                rows.labels[int(number[i])] = label_of[key]
             else:
-                rows.silent.append(int(number[i]))
-    keep = pa.array(np.flatnonzero(scored))
-    rows.rows += len(keep)
+                rows.undecided.append(int(number[i]))
+    keep = pa.array(np.flatnonzero(is_scored))
+    rows.count += len(keep)
     rows.flagged.append(pc.equal(table["verdict"].take(keep), HALLUCINATED).to_numpy().astype(bool))
     rows.scores.append(table["score"].take(keep).to_numpy())
-    rows.stands.append(_stands(table["row_key"].take(keep), rows.shares))
-    for name, codes in rows.parts.items():
-        known = rows.values[name]
+    rows.row_weights.append(_weigh_rows(table["row_key"].take(keep), rows.scored_shares))
+    for name, codes in rows.slice_codes.items():
+        codes_of_values = rows.slice_values[name]
         values = (
-            [part.file.partition_name] * len(keep) if name == PARTITION else map(as_text, table[name].take(keep).to_pylist())
+            [batch.file.partition_name] * len(keep)
+            if name == PARTITION_SLICE
+            else map(as_text, table[name].take(keep).to_pylist())
         )
-        codes.append(np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int64))
-        if name != PARTITION and len(known) > MOST_VALUES:
-            raise InputError(errors.TOO_MANY_SLICES, column=name, most=MOST_VALUES)
+        codes.append(np.array([codes_of_values.setdefault(value, len(codes_of_values)) for value in values], dtype=np.int64))
+        if name != PARTITION_SLICE and len(codes_of_values) > MAX_SLICE_VALUES:
+            raise InputError(errors.TOO_MANY_SLICES, column=name, most=MAX_SLICE_VALUES)
 
 
-def _stands(keys: pa.ChunkedArray, shares: Floats) -> Floats:
-    """How many rows each scored one stands for: 1 / share of its file's rows that were scored."""
-    if not len(shares):
+def _weigh_rows(keys: pa.ChunkedArray, scored_shares: Floats) -> Floats:
+    """Return how many rows each scored row represents: 1 / share of its file's rows that were scored."""
+    if not len(scored_shares):
         return np.ones(len(keys))
-    numbers = pc.shift_right(keys, 32).to_numpy()
-    return 1 / np.where(numbers < len(shares), shares[np.minimum(numbers, len(shares) - 1)], 1.0)
+    file_numbers = pc.shift_right(keys, 32).to_numpy()
+    return 1 / np.where(file_numbers < len(scored_shares), scored_shares[np.minimum(file_numbers, len(scored_shares) - 1)], 1.0)
 
 
-def _sample(source: LabelSource, rows: _Rows, labels: pl.DataFrame) -> tuple[Sample, list[str], bool]:
-    """The labelled rows with their weights and strata; names of the strata; whether the weights were said.
+def _build_sample(source: LabelSource, rows: _ScoredRows, labels: pl.DataFrame) -> tuple[Sample, list[str], bool]:
+    """Build the labeled sample.
+
+    Returns:
+        The labeled rows with weights and strata; the names of the strata; whether labels have inclusion probabilities.
 
     Raises:
-        InputError: Lines of a row differ in these, or some have no weight.
+        InputError: Lines of a row differ in stratum or probability, or only some have a probability.
     """
-    numbers = sorted(rows.said)
-    keys = [rows.keys[number] for number in numbers]
-    said = labels.filter(pl.col("row_key").is_in(keys)).unique(["row_key", *DRAWN], keep="first", maintain_order=True)
-    differ = said.filter(pl.len().over("row_key") > 1)
-    if len(differ):
-        row = name_item({**differ.row(0, named=True), "start": None})
-        raise InputError(errors.OF_SENTENCES, file=source.file, row=row)
-    drawn_of = {key: (stratum, probability) for key, stratum, probability in said.select("row_key", *DRAWN).iter_rows()}
-    drawn = [drawn_of[key] for key in keys]
-    unsaid = sum(probability is None for _, probability in drawn)
-    if 0 < unsaid < len(drawn):
-        raise InputError(errors.SOME_PROBABILITIES, file=source.file, missing=unsaid, rows=len(drawn))
-    weighted = not unsaid
-    names = sorted({stratum or "" for stratum, _ in drawn})
-    number_of = {name: number for number, name in enumerate(names)} if weighted else dict.fromkeys(names, 0)
+    numbers = sorted(rows.labels)
+    keys = [rows.row_keys[number] for number in numbers]
+    sampling = labels.filter(pl.col("row_key").is_in(keys)).unique(
+        ["row_key", *SAMPLING_COLUMNS], keep="first", maintain_order=True
+    )
+    differing = sampling.filter(pl.len().over("row_key") > 1)
+    if len(differing):
+        row = describe_item({**differing.row(0, named=True), "start": None})
+        raise InputError(errors.SAMPLING_DIFFERS, file=source.file, row=row)
+    sampling_of = {
+        key: (stratum, probability) for key, stratum, probability in sampling.select("row_key", *SAMPLING_COLUMNS).iter_rows()
+    }
+    sampled = [sampling_of[key] for key in keys]
+    missing = sum(probability is None for _, probability in sampled)
+    if 0 < missing < len(sampled):
+        raise InputError(errors.PROBABILITIES_INCOMPLETE, file=source.file, missing=missing, rows=len(sampled))
+    is_weighted = not missing
+    names = sorted({stratum or "" for stratum, _ in sampled})
+    number_of = {name: number for number, name in enumerate(names)} if is_weighted else dict.fromkeys(names, 0)
     sample = Sample(
         rows=np.array(numbers, dtype=np.int64),
-        wrong=np.array([rows.said[number] is not Label.CORRECT for number in numbers]),
-        weights=np.array([1 / (probability or 1) for _, probability in drawn]),
-        strata=np.array([number_of[stratum or ""] for stratum, _ in drawn], dtype=np.int64),
+        wrong=np.array([rows.labels[number] is not Label.CORRECT for number in numbers]),
+        weights=np.array([1 / (probability or 1) for _, probability in sampled]),
+        strata=np.array([number_of[stratum or ""] for stratum, _ in sampled], dtype=np.int64),
     )
-    return sample, [name for name in names if name], weighted
+    return sample, [name for name in names if name], is_weighted
 
 
 @dataclass(frozen=True)
-class _Rates:
-    """The estimates for parts of the rows.
+class _RateEstimator:
+    """Estimates for parts of the rows.
 
     Attributes:
         flagged: Whether each scored row is flagged.
-        scores: Score of each.
-        sample: The labelled ones.
-        stands: How many rows each stands for; None where all rows were scored.
+        scores: Score of each scored row.
+        sample: The labeled rows.
+        row_weights: Rows that each scored row represents; None if all rows were scored.
     """
 
     flagged: Bools
     scores: Floats
     sample: Sample
-    stands: Floats | None
+    row_weights: Floats | None
 
-    def labelled(self) -> tuple[Sample, Bools]:
-        """The labelled rows, with how many of all rows each stands for, and whether they are flagged."""
+    def labeled_sample(self) -> tuple[Sample, Bools]:
+        """Return the labeled rows, weighted by the rows that each represents, and whether they are flagged."""
         rows = self.sample.rows
-        weights = self.sample.weights * (1.0 if self.stands is None else self.stands[rows])
+        weights = self.sample.weights * (1.0 if self.row_weights is None else self.row_weights[rows])
         return replace(self.sample, weights=weights), self.flagged[rows]
 
-    def rate(self, part: str, mine: Bools) -> RateRecord:
-        """The estimates for some of the rows."""
-        sample, stands = self.sample, None if self.stands is None else self.stands[mine]
-        inside = mine[sample.rows]
-        number = np.cumsum(mine) - 1
-        here = Sample(number[sample.rows[inside]], sample.wrong[inside], sample.weights[inside], sample.strata[inside])
-        labels, size = len(here.rows), int(mine.sum())
-        flagged = self.flagged[mine]
-        found = powered(flagged, self.scores[mine], here, stands) if labels else None
+    def estimate_part(self, name: str, selected: Bools) -> RateRecord:
+        """Estimate the rate of the selected rows."""
+        sample, row_weights = self.sample, None if self.row_weights is None else self.row_weights[selected]
+        is_inside = selected[sample.rows]
+        number = np.cumsum(selected) - 1
+        part_sample = Sample(
+            number[sample.rows[is_inside]], sample.wrong[is_inside], sample.weights[is_inside], sample.strata[is_inside]
+        )
+        labels, size = len(part_sample.rows), int(selected.sum())
+        flagged = self.flagged[selected]
+        estimate_cells = powered(flagged, self.scores[selected], part_sample, row_weights) if labels else None
         return RateRecord(
-            subset=part,
+            subset=name,
             rows=size,
             labels=labels,
-            hallucinated=int(here.wrong.sum()),
-            flagged=float(np.average(flagged, weights=stands)),
-            labeled_flagged=float(flagged[here.rows].mean()) if labels else None,
-            powered=_record(share_of(found)) if found else None,
-            classical=_record(share_of(classical(size, here, stands))) if labels else None,
-            more_labels=labels_to_halve(found, labels, size) if found else None,
-            population=None if stands is None else float(stands.sum()),
+            hallucinated=int(part_sample.wrong.sum()),
+            flagged=float(np.average(flagged, weights=row_weights)),
+            labeled_flagged=float(flagged[part_sample.rows].mean()) if labels else None,
+            powered=_to_record(share_of(estimate_cells)) if estimate_cells else None,
+            classical=_to_record(share_of(classical(size, part_sample, row_weights))) if labels else None,
+            more_labels=labels_to_halve(estimate_cells, labels, size) if estimate_cells else None,
+            population=None if row_weights is None else float(row_weights.sum()),
         )
 
-    def rates(self, codes: Ints, values: Mapping[str, int]) -> list[RateRecord]:
-        """The estimates for each value of a column; one without a label has counts alone."""
-        every = np.ones(len(codes)) if self.stands is None else self.stands
-        weighted = (None, every, self.flagged * every)
-        rows, all_rows, flags = (np.bincount(codes, weights, len(values)) for weights in weighted)
-        labelled = set(codes[self.sample.rows].tolist())
+    def estimate_slices(self, codes: Ints, values: Mapping[str, int]) -> list[RateRecord]:
+        """Estimate the rate of each value of a column; a value without a label has counts only."""
+        all_weights = np.ones(len(codes)) if self.row_weights is None else self.row_weights
+        weights_of_counts = (None, all_weights, self.flagged * all_weights)
+        rows, population, flagged_weights = (np.bincount(codes, weights, len(values)) for weights in weights_of_counts)
+        labeled = set(codes[self.sample.rows].tolist())
         return [
-            self.rate(value, codes == code)
-            if code in labelled
+            self.estimate_part(value, codes == code)
+            if code in labeled
             else RateRecord(
-                value, int(rows[code]), 0, 0, float(flags[code] / all_rows[code]), None, None, None, None,
-                None if self.stands is None else float(all_rows[code]),
+                value, int(rows[code]), 0, 0, float(flagged_weights[code] / population[code]), None, None, None, None,
+                None if self.row_weights is None else float(population[code]),
             )
             for value, code in sorted(values.items(), key=lambda pair: natural(pair[0]))
         ]  # fmt: skip
 
 
-def _spoken_of(rows: _Rows, sample: Sample, parts: Ints, labels: pl.DataFrame) -> SpokenOf:
-    """What the sample stands for, those without a label among it."""
-    keys = [rows.keys[number] for number in rows.silent]
-    silent = labels.filter(pl.col("row_key").is_in(keys)).unique("row_key", keep="first", maintain_order=True)
-    numbers = np.concatenate([sample.rows, np.array(rows.silent, dtype=np.int64)])
-    return SpokenOf(
-        weights=np.concatenate([sample.weights, 1 / silent["inclusion_probability"].drop_nulls().to_numpy()]),
-        bare=len(np.setdiff1d(parts, parts[numbers])),
-        partitions=len(np.unique(parts)),
-        domain=rows.spoken_elsewhere > 0,
+def _measure_coverage(rows: _ScoredRows, sample: Sample, partition_codes: Ints, labels: pl.DataFrame) -> LabelCoverage:
+    """Measure which rows the reviewed sample covers, unlabeled ones included."""
+    keys = [rows.row_keys[number] for number in rows.undecided]
+    undecided = labels.filter(pl.col("row_key").is_in(keys)).unique("row_key", keep="first", maintain_order=True)
+    numbers = np.concatenate([sample.rows, np.array(rows.undecided, dtype=np.int64)])
+    return LabelCoverage(
+        weights=np.concatenate([sample.weights, 1 / undecided["inclusion_probability"].drop_nulls().to_numpy()]),
+        unlabeled_partitions=len(np.setdiff1d(partition_codes, partition_codes[numbers])),
+        partitions=len(np.unique(partition_codes)),
+        is_subset=rows.labeled_excluded > 0,
     )
 
 
-def _record(found: Share) -> ShareRecord:
-    return ShareRecord(found.value, found.low, found.high)
+def _to_record(share: Share) -> ShareRecord:
+    return ShareRecord(share.value, share.low, share.high)
 
 
-def estimate_notes(
+def make_notes(
     overall: RateRecord,
     sample: Sample,
     flagged: Bools,
     strata: Sequence[str],
     undecided: int,
-    spoken: SpokenOf | None,
-    weak: str | None,
+    coverage: LabelCoverage | None,
+    weak_labeler: str | None,
 ) -> Iterator[str]:
-    """Notes of an estimate, a sentence each without its full stop.
+    """Iterate over notes on an estimate, each a sentence without its full stop.
 
     Args:
-        overall: The estimate of all rows.
-        sample: The labelled rows.
-        flagged: Whether each of them is flagged.
+        overall: The estimate for all rows.
+        sample: The labeled rows.
+        flagged: Whether each labeled row is flagged.
         strata: Names of the strata.
-        undecided: Rows that the labels speak of without giving the response a label.
-        spoken: What the labels stand for; None where they have no inclusion probabilities.
-        weak: Which model said it, where no person did.
+        undecided: Reviewed responses without a label.
+        coverage: The rows that the labels cover; None without inclusion probabilities.
+        weak_labeler: The model that gave the labels; None if people did.
     """
-    if weak:
-        yield f"the labels are opinions of {weak}: the estimate is of what it would say, not of what is true"
-    if spoken is None:
+    if weak_labeler:
+        yield f"the labels come from a model ({weak_labeler}): the estimate is of its opinion, not of the truth"
+    if coverage is None:
         named = "although they name strata, " if strata else ""
         yield (
-            f"the labels have no inclusion_probability: {named}they are taken for a simple random sample of all scored "
-            "responses. If people chose what to look at, the estimate is wrong, and the interval does not know it"
+            f"the labels have no inclusion_probability: {named}the estimate treats them as a simple random sample of all "
+            "scored responses. If people chose which responses to label, the estimate is wrong and its interval is too narrow"
         )
     else:
-        yield from _stands_for(spoken, overall)
-    yield from _unlike(overall, sample, flagged, weighted=spoken is not None)
+        yield from _check_coverage(coverage, overall)
+    yield from _check_verdict_shares(overall, sample, flagged, weighted=coverage is not None)
     for verdict, share in (("flagged", overall.flagged), ("passed", 1 - overall.flagged)):
-        labelled = overall.labeled_flagged if verdict == "flagged" else 1 - (overall.labeled_flagged or 0)
-        if share and not labelled:
-            yield f"none of the {verdict} responses ({share:.1%} of all) has a label: the next ones should be of these"
-    if len(sample.rows) < FEW:
-        yield f"{len(sample.rows)} labels tell little, whatever the verdicts: the interval is honest, and wide"
-    if undecided > UNDECIDED * (len(sample.rows) + undecided):
+        labeled = overall.labeled_flagged if verdict == "flagged" else 1 - (overall.labeled_flagged or 0)
+        if share and not labeled:
+            yield f"none of the {verdict} responses ({share:.1%} of all) has a label: label some of these next"
+    if len(sample.rows) < FEW_LABELS:
+        yield f"{len(sample.rows)} labels are few, whatever the verdicts: the interval is correct but wide"
+    if undecided > MAX_UNDECIDED_SHARE * (len(sample.rows) + undecided):
         yield (
-            f"{undecided} responses were looked at without getting a label (unsure, or some of their sentences only): the "
-            "estimate takes them to be like the others, which those that are hard to judge may not be"
+            f"{undecided} responses were looked at without getting a label (unsure, or only some sentences labeled): the "
+            "estimate assumes that they are like the labeled ones, but they may be harder to judge"
         )
 
 
-def _stands_for(spoken: SpokenOf, overall: RateRecord) -> Iterator[str]:
-    """Whether the labels are of these rows: a whole sample stands for as many as there are, by its probabilities."""
-    found = float(spoken.weights.sum())
-    by_chance = CHANCE * float(np.sqrt((spoken.weights * (spoken.weights - 1)).sum())) if spoken.domain else 0.0
-    if abs(found - overall.rows) <= OFF * overall.rows + by_chance:
+def _check_coverage(coverage: LabelCoverage, overall: RateRecord) -> Iterator[str]:
+    """Check that the labels represent as many rows as were scored, by their inclusion probabilities."""
+    represented = float(coverage.weights.sum())
+    tolerance = (
+        MAX_DEVIATIONS * float(np.sqrt((coverage.weights * (coverage.weights - 1)).sum())) if coverage.is_subset else 0.0
+    )
+    if abs(represented - overall.rows) <= MAX_COVERAGE_ERROR * overall.rows + tolerance:
         return
-    stand = f"by their inclusion probabilities the labels stand for about {found:,.0f} of {overall.rows:,} scored responses"
-    if found > overall.rows:
+    statement = (
+        f"by their inclusion probabilities, the labels represent about {represented:,.0f} of {overall.rows:,} scored responses"
+    )
+    if represented > overall.rows:
         yield (
-            f"{stand}: they were drawn from more than these, or are of several pages. The estimate is right only if they are a "
-            "random sample of these all the same; name the same --where as `review` had, or give the labels of one page"
+            f"{statement}: they were drawn from more rows than these, or come from several pages. The estimate is right only "
+            "if they are a random sample of these rows; use the --where of `review`, or give the labels of one page"
         )
-    elif spoken.bare:
+    elif coverage.unlabeled_partitions:
         yield (
-            f"{stand}, and {spoken.bare:,} of {spoken.partitions:,} partitions have none: what was drawn before these came, or "
-            "with --where, tells nothing of them. Name the same --where here, label a page that `review` draws today, or more "
-            "of the page if it is only begun"
+            f"{statement}, and {coverage.unlabeled_partitions:,} of {coverage.partitions:,} partitions have none. A "
+            "sample that was drawn before a partition existed, or with --where, does not cover it. Use the --where of "
+            "`review`, label a page that `review` draws today, or finish the page if it is only begun"
         )
     else:
-        drawn = round(len(spoken.weights) * overall.rows / found)
+        drawn_rows = round(len(coverage.weights) * overall.rows / represented)
         yield (
-            f"{stand}: {overall.labels:,} of about {drawn:,} drawn responses have a label, if they were drawn from all. Who "
-            "stops early is no harm but a slightly too short interval; who skips the hard ones is: say `u` of these. If "
-            "`review` had a --where, name the same here"
+            f"{statement}: {overall.labels:,} of about {drawn_rows:,} drawn responses have a label, if they were drawn from "
+            "all. Stopping early only makes the interval slightly too narrow; skipping hard responses biases the estimate: "
+            "label these unsure (`u`). If `review` had a --where, use the same here"
         )
 
 
-def _unlike(overall: RateRecord, sample: Sample, flagged: Bools, *, weighted: bool) -> Iterator[str]:
-    """Whether the verdicts of the labelled rows are like those of all; weights count as so many equal ones (Kish)."""
+def _check_verdict_shares(overall: RateRecord, sample: Sample, flagged: Bools, *, weighted: bool) -> Iterator[str]:
+    """Check that the labeled rows are flagged as often as all rows; weights count as their effective sample size (Kish)."""
     from scipy.stats import binom
 
     weights = sample.weights
-    count = round(float(weights.sum() ** 2 / (weights**2).sum()))
+    effective_size = round(float(weights.sum() ** 2 / (weights**2).sum()))
     share = float(np.average(flagged, weights=weights))
-    seen = round(share * count)
-    if min(binom.cdf(seen, count, overall.flagged), binom.sf(seen - 1, count, overall.flagged)) >= ODD:
+    flagged_count = round(share * effective_size)
+    if (
+        min(
+            binom.cdf(flagged_count, effective_size, overall.flagged),
+            binom.sf(flagged_count - 1, effective_size, overall.flagged),
+        )
+        >= MIN_CHANCE
+    ):
         return
     if weighted:
         yield (
-            f"weighted by their inclusion probabilities {share:.1%} of the labelled responses are flagged, of all "
-            f"{overall.flagged:.1%}: chance alone draws no such sample. They were drawn otherwise than they say, from other "
-            "responses than these, or labelled by choice"
+            f"weighted by their inclusion probabilities, {share:.1%} of the labeled responses are flagged, but "
+            f"{overall.flagged:.1%} of all: chance alone does not explain it. The probabilities are wrong, the sample is of "
+            "other responses, or people chose which responses to label"
         )
     else:
         yield (
-            f"{seen} of {overall.labels} labelled responses are flagged, of all {overall.flagged:.1%}: chance alone draws "
-            "no such sample. The estimate is right only if it was chosen by the verdict and nothing else"
+            f"{flagged_count} of {overall.labels} labeled responses are flagged, but {overall.flagged:.1%} of all: chance "
+            "alone does not explain it. The estimate is right only if the responses were chosen by their verdict and nothing "
+            "else"
         )

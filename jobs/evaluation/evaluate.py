@@ -1,4 +1,4 @@
-"""`evaluate`: how well scores and verdicts agree with labels, the paper's whole comparison on the same rows."""
+"""Measure how well scores and verdicts agree with labels (`ragassay evaluate`): the paper's comparison, on the same rows."""
 
 import hashlib
 import json
@@ -12,9 +12,15 @@ import numpy as np
 
 from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.cascade import Cascade, cascade_curve, cascade_margins
-from ragassay.jobs.evaluation.choose import calibrated_on_other_half, stored_fit, stored_rule
-from ragassay.jobs.evaluation.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
+from ragassay.jobs.evaluation.cascade import CascadeCurve, compute_cascade_margins, measure_cascade
+from ragassay.jobs.evaluation.choose import read_stored_rule, require_fit, score_by_other_half
+from ragassay.jobs.evaluation.labeled import (
+    LabeledResponses,
+    fit_all_partitions,
+    load_labeled,
+    read_member_values,
+    read_partition_stats,
+)
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import needs_text
 from ragassay.jobs.progress.task import advance, expect
@@ -33,32 +39,32 @@ from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.versioned import Record
 
-EVALUATION = "evaluation.json"
+EVALUATION_FILE = "evaluation.json"
 RESAMPLES = 1000
 HISTOGRAM_BINS = 40
-AS_FINALISED = "ensemble, as finalised"
-AS_CASCADE = "cascade, as finalised"
+AS_FINALIZED = "ensemble, as finalized"
+AS_CASCADE = "cascade, as finalized"
 ENSEMBLE = "ensemble"
-ALONE = " alone"
-BASELINE = "baseline: "
-JUDGE = "judge "
+ALONE_SUFFIX = " alone"
+BASELINE_PREFIX = "baseline: "
+JUDGE_PREFIX = "judge "
 SENTENCES = "supported against unsupported sentences"
-ASKED = ("base_url", "model", "prompt", "supported", "unsupported", "top_logprobs")
-"""What an answer depends on, in the order that the hashes of earlier answers were made in."""
+JUDGE_IDENTITY = ("base_url", "model", "prompt", "supported", "unsupported", "top_logprobs")
+"""Judge settings that an answer depends on, in the order in which they are hashed."""
 
-CHUNK = 256
-"""Answers are written after so many, so that what breaks off loses little."""
+JUDGE_CHUNK = 256
+"""Judge answers per write; an interruption loses at most these."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """AUROC of a score less that of the first, on the rows that have both.
+    """AUROC of a score minus that of a reference score, on the rows that have both.
 
     Attributes:
         name: The score.
-        rows: Rows that have both.
-        value: The difference, -1 to 1; above 0 the score is better than the first.
-        low: Lower end of its bootstrap 95 % interval, of resamples that both share; null where none could be drawn.
+        rows: Rows that have both scores.
+        value: The difference, -1 to 1; above 0 the score is better than the reference.
+        low: Lower end of the bootstrap 95 % interval, from resamples that both share; null if none could be drawn.
         high: Upper end.
     """
 
@@ -69,19 +75,19 @@ class Difference:
     high: float | None
 
     @property
-    def beyond_noise(self) -> bool | None:
-        """Whether the interval leaves 0 out; None where there is no interval."""
+    def is_significant(self) -> bool | None:
+        """Whether the interval excludes 0; None without an interval."""
         return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
-class Line:
-    """One score of a comparison.
+class ScoreMeasures:
+    """Quality of one score in a comparison.
 
     Attributes:
-        name: What it is.
+        name: The score.
         rows: Responses (or sentences) that have it.
-        measures: Metric -> its value; empty where those rows are of one class only.
+        measures: Metric -> its value; empty if those rows are of one class only.
     """
 
     name: str
@@ -91,32 +97,32 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every score on the same rows.
+    """All scores on the same rows.
 
     Attributes:
-        name: Which classes are told apart.
-        good: Rows of the positive class.
-        bad: Rows of the other.
-        lines: One a score.
+        name: The two classes.
+        positives: Rows of the positive class.
+        negatives: Rows of the negative class.
+        scores: One entry per score.
     """
 
     name: str
-    good: int
-    bad: int
-    lines: list[Line]
+    positives: int
+    negatives: int
+    scores: list[ScoreMeasures]
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The stored scores and verdicts on the rows of one value of a column.
+    """Stored scores and verdicts on the rows with one value of a column.
 
     Attributes:
         column: The column.
         value: Its value.
-        rows: Labelled responses.
+        rows: Labeled responses.
         correct: Share of them that are correct.
         flagged: Share of them with the verdict hallucinated.
-        auroc: Correct against all others; null where one class is missing.
+        auroc: Correct against all others; null if a class is missing.
     """
 
     column: str
@@ -128,29 +134,30 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Halves:
-    """Normalisation check: mu and sigma of one half of the data against those of the other.
+class NormalizationCheck:
+    """Normalization check: mu and sigma of one half of the data against those of the other half.
 
     Attributes:
-        halves: How the data was halved: by partition or by item; or why it was not.
+        split: How the data was halved: by partition or by item; or why it was not.
         fits: Member -> mu and sigma of the two halves.
-        moved: Share of the labelled responses whose verdict differs between the two; null where they were not halved.
+        changed_verdicts: Share of the labeled responses whose verdict differs between the halves; null if the data was not
+            halved.
     """
 
-    halves: str
+    split: str
     fits: dict[str, list[dict[str, float]]]
-    moved: float | None
+    changed_verdicts: float | None
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How a score is distributed, a label at a time (the paper's Figures 6 and 7).
+    """Distribution of a score for each label (the paper's Figures 6 and 7).
 
     Attributes:
         name: The score's name in the comparisons.
-        edges: Ends of the bins; what lies outside is counted in the first or the last.
-        counts: Label -> responses in each bin.
-        threshold: Stored tau, where the score is the one that it is used on and all rows have the same; else null.
+        edges: Edges of the bins; values outside count in the first or the last bin.
+        counts: Label -> responses per bin.
+        threshold: Stored tau, if it applies to this score and is the same for all rows; else null.
     """
 
     name: str
@@ -161,28 +168,28 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Evaluation(Record):
-    """What `evaluate` found.
+    """Result of `evaluate`.
 
     Attributes:
         created: UTC, ISO 8601.
         label: Column of the labels.
         labels: Rows by label.
-        where: Column -> value of the rows that were looked at; empty for all.
-        elsewhere: Rows left out by that.
-        unlabelled: Rows without a label.
-        unscored: Labelled rows without a score.
+        where: Column -> value that a row must have; empty for all rows.
+        excluded: Rows that `where` excludes.
+        unlabeled: Rows without a label.
+        unscored: Labeled rows without a score.
         unmatched: Labels of a file that belong to no row.
         groups: Items (or contexts) that the bootstrap resamples.
-        grouped_by: Column that makes an item, or "context".
+        grouped_by: Column whose equal values are one item, or "context".
         resamples: Bootstrap resamples.
         comparisons: Responses: correct against wrong, against partial, against both.
         sentences: Sentences, supported against unsupported; null without sentence labels.
         slices: The stored scores on parts of the rows.
-        normalisation: How far verdicts depend on which half mu and sigma come from.
+        normalization: How much verdicts depend on which half mu and sigma come from.
         histograms: The ensemble, the whole response, and the geometric and the harmonic mean, by label.
-        cascade: Quality against cost, from a judge that is never asked to one that always is; null where that was not wanted.
-        differences: Comparison -> AUROC of each of its other scores less the ensemble's; the last one of responses, and
-            sentences.
+        cascade: Quality by cost, from a judge that decides nothing to one that decides everything; null if not measured.
+        differences: Comparison -> AUROC of each other score minus the ensemble's: for the last comparison of responses, and
+            for sentences.
     """
 
     DESCRIPTION = "an evaluation"
@@ -191,8 +198,8 @@ class Evaluation(Record):
     label: str
     labels: dict[str, int]
     where: dict[str, str]
-    elsewhere: int
-    unlabelled: int
+    excluded: int
+    unlabeled: int
     unscored: int
     unmatched: int
     groups: int
@@ -201,9 +208,9 @@ class Evaluation(Record):
     comparisons: list[Comparison]
     sentences: Comparison | None
     slices: list[Slice]
-    normalisation: Halves
+    normalization: NormalizationCheck
     histograms: list[Histogram]
-    cascade: Cascade | None = None
+    cascade: CascadeCurve | None = None
     differences: dict[str, list[Difference]] = field(default_factory=dict)
 
 
@@ -212,7 +219,7 @@ def evaluate(
     manifest: Manifest,
     source: LabelSource,
     *,
-    group: str | None = None,
+    group_column: str | None = None,
     slices: Sequence[str] = (),
     resamples: int = RESAMPLES,
     judge: Judge | None = None,
@@ -221,99 +228,102 @@ def evaluate(
     """Compare scores and verdicts with labels, and write `evaluation.json`.
 
     Args:
-        output: A finalised output folder.
+        output: A finalized output folder.
         manifest: Its manifest.
-        source: Where the labels are.
-        group: Column that makes an item; see `load_labelled`.
-        slices: Columns whose values are looked at one by one.
-        resamples: Bootstrap resamples; 0 leaves intervals out.
+        source: The labels.
+        group_column: Column whose equal values are one item; see `load_labeled`.
+        slices: Columns with figures for each of their values.
+        resamples: Bootstrap resamples; 0 computes no intervals.
         judge: A served model to compare with.
-        cascade: Also draw the cascade's quality against its cost; None draws it where there is one.
+        cascade: Whether to measure the cascade; None measures it if there is one.
 
     Returns:
-        The evaluation, as the file has it.
+        The evaluation, as written to the file.
 
     Raises:
         RagassayError: Labels or verdicts can't be used.
     """
-    values = member_values_of(manifest)
-    rows = load_labelled(output, values, source, group=group, slices=slices, texts=judge is not None)
-    fits = fits_of_all(output, values)
-    rule = stored_rule(manifest, fits)
-    scores = response_lines(rows, rule)
-    if manifest.judge is not None and not np.isnan(rows.judge).all():
-        scores[AS_CASCADE] = cascade_margins(rows, manifest.judge.flags_below)
+    values = read_member_values(manifest)
+    rows = load_labeled(output, values, source, group_column=group_column, slices=slices, texts=judge is not None)
+    fits = fit_all_partitions(output, values)
+    rule = read_stored_rule(manifest, fits)
+    scores = score_responses(rows, rule)
+    if manifest.judge is not None and not np.isnan(rows.judge_scores).all():
+        scores[AS_CASCADE] = compute_cascade_margins(rows, manifest.judge.flags_below)
     if judge is not None:
         needs_text(manifest, output.uri, "a judge")
-        scores[f"{JUDGE}{judge.name}, whole response"] = ask_judge(judge, rows, output)
-    scores |= baseline_lines(rows)
-    of_sentences = sentence_lines(rows, rule)
-    contests = list(_contests(rows.labels))
-    parts = sum(len(set(rows.slices[column])) for column in slices)
-    expect(len(contests) * len(scores) + len(of_sentences) + parts, "steps")
-    found = Evaluation(
+        scores[f"{JUDGE_PREFIX}{judge.name}, whole response"] = ask_judge(judge, rows, output)
+    scores |= score_baselines(rows)
+    sentence_scores = score_sentences(rows, rule)
+    comparisons = list(_list_comparisons(rows.labels))
+    slice_count = sum(len(set(rows.slices[column])) for column in slices)
+    expect(len(comparisons) * len(scores) + len(sentence_scores) + slice_count, "steps")
+    evaluation = Evaluation(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        label=rows.named(source.column),
+        label=rows.describe_labels(source.column),
         labels=dict(Counter(label.value for label in rows.labels)),
         where=dict(source.where),
-        elsewhere=rows.elsewhere,
-        unlabelled=rows.unlabelled,
+        excluded=rows.excluded,
+        unlabeled=rows.unlabeled,
         unscored=rows.unscored,
         unmatched=rows.unmatched,
         groups=int(rows.groups.max()) + 1,
         grouped_by=rows.grouped_by,
         resamples=resamples,
-        comparisons=[_compare(name, rows, mine, scores, resamples) for name, mine in contests],
-        sentences=_sentences(rows, of_sentences, resamples),
-        slices=[part for column in slices for part in _slices(rows, column, resamples)],
-        normalisation=_halves(output, manifest, values, rows),
-        histograms=_histograms(rows, scores, rule.positive),
-        cascade=None if cascade is False else cascade_curve(output, manifest, rows, resamples),
-        differences=_differences(rows, scores, of_sentences, resamples),
+        comparisons=[_compare_responses(name, rows, selected, scores, resamples) for name, selected in comparisons],
+        sentences=_compare_sentences(rows, sentence_scores, resamples),
+        slices=[slice_ for column in slices for slice_ in _measure_slices(rows, column, resamples)],
+        normalization=_check_normalization(output, manifest, values, rows),
+        histograms=_make_histograms(rows, scores, rule.positive),
+        cascade=None if cascade is False else measure_cascade(output, manifest, rows, resamples),
+        differences=_compare_with_ensemble(rows, scores, sentence_scores, resamples),
     )
-    if cascade and found.cascade is None:
+    if cascade and evaluation.cascade is None:
         raise InputError(errors.NO_JUDGED_LABELS)
-    output.write(EVALUATION, found.to_json())
-    return found
+    output.write(EVALUATION_FILE, evaluation.to_json())
+    return evaluation
 
 
-def histogram_edges(score: Floats) -> Floats:
-    """Return the edges of HISTOGRAM_BINS bins from the 0.5 % to the 99.5 % quantile of scores; scores that are all alike, or
-    differ by rounding alone, get bins around them.
+def compute_histogram_edges(scores: Floats) -> Floats:
+    """Return the edges of HISTOGRAM_BINS bins from the 0.5 % to the 99.5 % quantile of the scores.
+
+    Scores that are equal, or differ only by rounding, get bins around them.
 
     Args:
-        score: Scores, at least one, none NaN.
+        scores: Scores, at least one, none NaN.
     """
-    low, high = np.quantile(score, [0.005, 0.995])
+    low, high = np.quantile(scores, [0.005, 0.995])
     if high - low < 1e-9 * max(1.0, abs(low), abs(high)):
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, HISTOGRAM_BINS + 1)
 
 
-def _histograms(rows: Labelled, scores: Mapping[str, Floats], policy: Positive) -> list[Histogram]:
-    whole = [name for name in scores if name.endswith(", whole response")]
+def _make_histograms(rows: LabeledResponses, scores: Mapping[str, Floats], policy: Positive) -> list[Histogram]:
+    whole_names = [name for name in scores if name.endswith(", whole response")]
     policy = Positive.CLIP if policy is Positive.NONE else policy
-    names = [AS_FINALISED, *whole, f"{Mean.GEOMETRIC}, {policy}", f"{Mean.HARMONIC}, {policy}"]
+    names = [AS_FINALIZED, *whole_names, f"{Mean.GEOMETRIC}, {policy}", f"{Mean.HARMONIC}, {policy}"]
     labels = np.array(rows.labels)
-    found = []
+    histograms = []
     for name in names:
-        there = ~np.isnan(scores[name])
-        if not there.any():
+        has_score = ~np.isnan(scores[name])
+        if not has_score.any():
             continue
-        score = scores[name][there]
-        edges = histogram_edges(score)
-        inside = np.clip(score, edges[0], edges[-1])
+        known_scores = scores[name][has_score]
+        edges = compute_histogram_edges(known_scores)
+        clipped = np.clip(known_scores, edges[0], edges[-1])
         counts = {
-            label.value: np.histogram(inside[labels[there] == label], edges)[0].tolist() for label in Label if label in labels
+            label.value: np.histogram(clipped[labels[has_score] == label], edges)[0].tolist()
+            for label in Label
+            if label in labels
         }
         taus = np.unique(rows.thresholds)
         tau = float(taus[0]) if name == names[0] and len(taus) == 1 else None
-        found.append(Histogram(name, edges.tolist(), counts, tau))
-    return found
+        histograms.append(Histogram(name, edges.tolist(), counts, tau))
+    return histograms
 
 
-def _contests(labels: Sequence[Label]) -> Iterable[tuple[str, Bools]]:
-    """Which rows are told apart: correct against each other label there is, and against all."""
+def _list_comparisons(labels: Sequence[Label]) -> Iterable[tuple[str, Bools]]:
+    """Iterate over the comparisons: correct against each other label that occurs, and against all; with the rows of each."""
     array = np.array(labels)
     others = [label for label in (Label.WRONG, Label.PARTIAL) if label in labels]
     for label in others:
@@ -322,205 +332,239 @@ def _contests(labels: Sequence[Label]) -> Iterable[tuple[str, Bools]]:
         yield "correct against wrong and partial", np.ones(len(array), dtype=bool)
 
 
-def _compare(name: str, rows: Labelled, mine: Bools, scores: Mapping[str, Floats], resamples: int) -> Comparison:
-    good = rows.good
-    decided = {AS_FINALISED: rows.score > rows.thresholds, AS_CASCADE: rows.passed}
-    lines = []
-    for line, score in scores.items():
-        there = mine & ~np.isnan(score)
-        passed = decided[line][there] if line in decided else None
-        measures = _measure(score[there], good[there], rows.groups[there], passed, resamples)
-        lines.append(Line(line, int(there.sum()), measures))
-    return Comparison(name, int((mine & good).sum()), int((mine & ~good).sum()), lines)
+def _compare_responses(
+    name: str, rows: LabeledResponses, selected: Bools, scores: Mapping[str, Floats], resamples: int
+) -> Comparison:
+    is_correct = rows.is_correct
+    decisions = {AS_FINALIZED: rows.scores > rows.thresholds, AS_CASCADE: rows.supported}
+    entries = []
+    for score_name, score in scores.items():
+        has_score = selected & ~np.isnan(score)
+        supported = decisions[score_name][has_score] if score_name in decisions else None
+        measures = _measure_score(score[has_score], is_correct[has_score], rows.groups[has_score], supported, resamples)
+        entries.append(ScoreMeasures(score_name, int(has_score.sum()), measures))
+    return Comparison(name, int((selected & is_correct).sum()), int((selected & ~is_correct).sum()), entries)
 
 
-def _measure(score: Floats, good: Bools, groups: Ints, passed: Bools | None, resamples: int) -> dict[str, Measure]:
+def _measure_score(
+    score: Floats, is_correct: Bools, groups: Ints, supported: Bools | None, resamples: int
+) -> dict[str, Measure]:
     advance(1, "steps")
-    if good.all() or not good.any():
+    if is_correct.all() or not is_correct.any():
         return {}
-    return measure(score, good, np.unique(groups, return_inverse=True)[1], passed=passed, resamples=resamples)
+    return measure(score, is_correct, np.unique(groups, return_inverse=True)[1], passed=supported, resamples=resamples)
 
 
-def _sentences(rows: Labelled, scores: Mapping[str, Floats], resamples: int) -> Comparison | None:
-    there = ~np.isnan(rows.sentence_good)
-    good = rows.sentence_good[there] == 1
-    if not len(good) or good.all() or not good.any():
+def _compare_sentences(rows: LabeledResponses, scores: Mapping[str, Floats], resamples: int) -> Comparison | None:
+    is_labeled = ~np.isnan(rows.sentence_truth)
+    is_supported = rows.sentence_truth[is_labeled] == 1
+    if not len(is_supported) or is_supported.all() or not is_supported.any():
         return None
-    groups = np.unique(np.repeat(rows.groups, rows.counts)[there], return_inverse=True)[1]
-    lines = []
+    groups = np.unique(np.repeat(rows.groups, rows.sentence_counts)[is_labeled], return_inverse=True)[1]
+    entries = []
     for name, score in scores.items():
-        known = ~np.isnan(score[there])
-        lines.append(Line(name, int(known.sum()), _measure(score[there][known], good[known], groups[known], None, resamples)))
-    return Comparison(SENTENCES, int(good.sum()), int((~good).sum()), lines)
-
-
-def _differences(
-    rows: Labelled, scores: Mapping[str, Floats], of_sentences: Mapping[str, Floats], resamples: int
-) -> dict[str, list[Difference]]:
-    """Each other score beside the ensemble's, but for means and policies."""
-    means = {f"{mean}, {policy}" for mean, policy in legal_pairs()}
-    others = {name: score for name, score in scores.items() if name not in means}
-    *_, (name, _) = _contests(rows.labels)
-    found = {name: differences(others, AS_FINALISED, rows.good, rows.groups, resamples)}
-    there = ~np.isnan(rows.sentence_good)
-    if there.any():
-        mine = {line: score[there] for line, score in of_sentences.items()}
-        groups = np.unique(np.repeat(rows.groups, rows.counts)[there], return_inverse=True)[1]
-        found[SENTENCES] = differences(mine, ENSEMBLE, rows.sentence_good[there] == 1, groups, resamples)
-    return found
-
-
-def _slices(rows: Labelled, column: str, resamples: int) -> list[Slice]:
-    values = np.array(rows.slices[column], dtype=object)
-    found = []
-    for value in sorted(set(rows.slices[column])):
-        mine = values == value
-        good = rows.good[mine]
-        measures = _measure(rows.score[mine], good, rows.groups[mine], None, resamples)
-        found.append(
-            Slice(
-                column, value, int(mine.sum()), float(good.mean()), float(1 - rows.passed[mine].mean()), measures.get("auroc")
+        has_score = ~np.isnan(score[is_labeled])
+        entries.append(
+            ScoreMeasures(
+                name,
+                int(has_score.sum()),
+                _measure_score(score[is_labeled][has_score], is_supported[has_score], groups[has_score], None, resamples),
             )
         )
-    return found
+    return Comparison(SENTENCES, int(is_supported.sum()), int((~is_supported).sum()), entries)
 
 
-def _fit(name: str, value: str, values: Floats) -> Fit:
+def _compare_with_ensemble(
+    rows: LabeledResponses, scores: Mapping[str, Floats], sentence_scores: Mapping[str, Floats], resamples: int
+) -> dict[str, list[Difference]]:
+    """Compare every score with the ensemble, except means and policies."""
+    means = {f"{mean}, {policy}" for mean, policy in legal_pairs()}
+    others = {name: score for name, score in scores.items() if name not in means}
+    *_, (name, _) = _list_comparisons(rows.labels)
+    result = {name: compare_auroc(others, AS_FINALIZED, rows.is_correct, rows.groups, resamples)}
+    is_labeled = ~np.isnan(rows.sentence_truth)
+    if is_labeled.any():
+        labeled_scores = {score_name: score[is_labeled] for score_name, score in sentence_scores.items()}
+        groups = np.unique(np.repeat(rows.groups, rows.sentence_counts)[is_labeled], return_inverse=True)[1]
+        result[SENTENCES] = compare_auroc(labeled_scores, ENSEMBLE, rows.sentence_truth[is_labeled] == 1, groups, resamples)
+    return result
+
+
+def _measure_slices(rows: LabeledResponses, column: str, resamples: int) -> list[Slice]:
+    values = np.array(rows.slices[column], dtype=object)
+    slices = []
+    for value in sorted(set(rows.slices[column])):
+        selected = values == value
+        is_correct = rows.is_correct[selected]
+        measures = _measure_score(rows.scores[selected], is_correct, rows.groups[selected], None, resamples)
+        slices.append(
+            Slice(
+                column,
+                value,
+                int(selected.sum()),
+                float(is_correct.mean()),
+                float(1 - rows.supported[selected].mean()),
+                measures.get("auroc"),
+            )
+        )
+    return slices
+
+
+def _fit_member(name: str, value: str, values: Floats) -> Fit:
     moments = moments_of(values[~np.isnan(values)])
     return ValueKind(value).fit(name, moments)
 
 
-def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: Labelled) -> Halves:
-    source = stored_fit(manifest).source
+def _check_normalization(
+    output: Folder, manifest: Manifest, values: dict[str, str], rows: LabeledResponses
+) -> NormalizationCheck:
+    source = require_fit(manifest).source
     if source not in ("run", "history"):
-        return Halves(f"mu and sigma are those of the {source}, not of these responses", {}, None)
-    stats = stats_of(output, values)
-    places = sorted(stats)
+        return NormalizationCheck(f"mu and sigma come from the {source}, not from these responses", {}, None)
+    stats = read_partition_stats(output, values)
+    partitions = sorted(stats)
     try:
-        if len(places) > 1:
-            how = "every other partition"
-            fits = [fit_members(Normalize(), values, stats, places[start::2], 1) for start in (0, 1)]
+        if len(partitions) > 1:
+            split = "every other partition"
+            fits = [fit_members(Normalize(), values, stats, partitions[half::2], 1) for half in (0, 1)]
         else:
-            how = "every other item of the labelled responses"
-            of_sentence = np.repeat(rows.groups, rows.counts) % 2
+            split = "every other item of the labeled responses"
+            half_of_sentence = np.repeat(rows.groups, rows.sentence_counts) % 2
             fits = [
-                {name: _fit(name, values[name], v[of_sentence == half]) for name, v in rows.values.items()} for half in (0, 1)
+                {name: _fit_member(name, values[name], v[half_of_sentence == half]) for name, v in rows.sentence_values.items()}
+                for half in (0, 1)
             ]
     except FitError:
-        return Halves(f"of {how} there is too little to be fitted", {}, None)
-    passed = [apply_rule(stored_rule(manifest, fit), rows.values, rows.counts).response > rows.thresholds for fit in fits]
+        return NormalizationCheck(f"{split}: too few values to fit", {}, None)
+    supported = [
+        apply_rule(read_stored_rule(manifest, fit), rows.sentence_values, rows.sentence_counts).response > rows.thresholds
+        for fit in fits
+    ]
     records: dict[str, Any] = {name: [{"mu": fit[name].mu, "sigma": fit[name].sigma} for fit in fits] for name in values}
-    return Halves(how, records, float((passed[0] != passed[1]).mean()))
+    return NormalizationCheck(split, records, float((supported[0] != supported[1]).mean()))
 
 
-def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
-    """The paper's comparison: name -> a score a response, NaN where there is none.
+def score_responses(rows: LabeledResponses, rule: Rule) -> dict[str, Floats]:
+    """Score responses in every way that the paper compares: name -> a score per response, NaN if there is none.
 
-    The ensemble as finalised; each member alone, and a calibration of them; the whole response without the splitter; five means
-    times the policies.
+    The ensemble as finalized; each member alone, and a calibration of them; the whole response without the splitter; five
+    means times the policies.
     """
-    lines = {AS_FINALISED: rows.score}
-    if len(rows.values) > 1:
-        for name, values in rows.values.items():
+    scores = {AS_FINALIZED: rows.scores}
+    if len(rows.sentence_values) > 1:
+        for name, values in rows.sentence_values.items():
             alone = Rule({name: rule.fits[name]}, rule.mean, rule.positive, rule.epsilon)
-            lines[f"{name}{ALONE}"] = apply_rule(alone, {name: values}, rows.counts).response
-        lines["calibrated on the other half"] = calibrated_on_other_half(rows, rule)
-    for name, whole in rows.whole.items():
-        if not np.isnan(whole).all():
-            lines[f"{name}, whole response"] = whole
+            scores[f"{name}{ALONE_SUFFIX}"] = apply_rule(alone, {name: values}, rows.sentence_counts).response
+        scores["calibrated on the other half"] = score_by_other_half(rows, rule)
+    for name, values_of_whole in rows.whole_values.items():
+        if not np.isnan(values_of_whole).all():
+            scores[f"{name}, whole response"] = values_of_whole
     for mean, policy in legal_pairs():
-        other = Rule(rule.fits, mean, policy, rule.epsilon, rule.weights)
-        lines[f"{mean}, {policy}"] = apply_rule(other, rows.values, rows.counts).response
-    return lines
+        rule_of_mean = Rule(rule.fits, mean, policy, rule.epsilon, rule.weights)
+        scores[f"{mean}, {policy}"] = apply_rule(rule_of_mean, rows.sentence_values, rows.sentence_counts).response
+    return scores
 
 
-def baseline_lines(rows: Labelled) -> dict[str, Floats]:
-    """Name -> a score a response that needs neither a model nor a context's meaning."""
-    return {f"{BASELINE}shorter response": -rows.words, f"{BASELINE}words in context": rows.overlap}
+def score_baselines(rows: LabeledResponses) -> dict[str, Floats]:
+    """Score responses without a model: name -> a score per response."""
+    return {f"{BASELINE_PREFIX}shorter response": -rows.word_counts, f"{BASELINE_PREFIX}words in context": rows.context_overlap}
 
 
-def sentence_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
-    """Name -> a score a sentence, labelled or not; NaN where there is none."""
-    scores = {ENSEMBLE: ensemble(rows.values, rule.fits, rule.weights)}
-    if len(rows.values) > 1:
-        scores |= {f"{name}{ALONE}": values for name, values in rows.values.items()}
-    return scores | {f"{BASELINE}shorter sentence": -rows.sentence_words, f"{BASELINE}words in context": rows.sentence_overlap}
+def score_sentences(rows: LabeledResponses, rule: Rule) -> dict[str, Floats]:
+    """Score sentences, labeled or not: name -> a score per sentence, NaN if there is none."""
+    scores = {ENSEMBLE: ensemble(rows.sentence_values, rule.fits, rule.weights)}
+    if len(rows.sentence_values) > 1:
+        scores |= {f"{name}{ALONE_SUFFIX}": values for name, values in rows.sentence_values.items()}
+    return scores | {
+        f"{BASELINE_PREFIX}shorter sentence": -rows.sentence_word_counts,
+        f"{BASELINE_PREFIX}words in context": rows.sentence_overlap,
+    }
 
 
-def differences(scores: Mapping[str, Floats], first: str, good: Bools, groups: Ints, resamples: int) -> list[Difference]:
-    """Compare scores with one of them.
+def compare_auroc(
+    scores: Mapping[str, Floats], reference: str, is_correct: Bools, groups: Ints, resamples: int
+) -> list[Difference]:
+    """Compare the AUROC of scores with that of a reference score.
 
     Args:
-        scores: Name -> a score a row, NaN where there is none.
-        first: The one that the others are compared with.
-        good: Whether each row is of the positive class.
+        scores: Name -> a score per row, NaN if there is none.
+        reference: Name of the reference score.
+        is_correct: Whether each row is of the positive class.
         groups: Number of each row's item, from 0; whole items are resampled.
-        resamples: Bootstrap resamples; 0 leaves intervals out.
+        resamples: Bootstrap resamples; 0 computes no intervals.
 
     Returns:
-        One a score, in their order, the first left out, and those whose rows are of one class.
+        One difference per other score, in their order. Scores whose rows are all of one class are left out.
     """
-    theirs = {name: ~np.isnan(score) & ~np.isnan(scores[first]) for name, score in scores.items() if name != first}
-    theirs = {name: there for name, there in theirs.items() if good[there].any() and not good[there].all()}
-    spread: dict[str, list[Floats]] = {name: [] for name in theirs}
+    rows_with_both = {
+        name: ~np.isnan(score) & ~np.isnan(scores[reference]) for name, score in scores.items() if name != reference
+    }
+    rows_with_both = {
+        name: has_both
+        for name, has_both in rows_with_both.items()
+        if is_correct[has_both].any() and not is_correct[has_both].all()
+    }
+    resampled: dict[str, list[Floats]] = {name: [] for name in rows_with_both}
     for weights in resample_parts(groups, resamples):
-        of_first: dict[bytes, Floats] = {}  # most scores are there for the same rows
-        for name, there in theirs.items():
-            mine = of_both(weights[:, there], good[there])
-            key = there.tobytes()
-            if key not in of_first:
-                of_first[key] = aurocs(scores[first][there], good[there], mine)
-            spread[name].append(aurocs(scores[name][there], good[there], mine) - of_first[key])
-    found = []
-    for name, there in theirs.items():
-        mine, right = scores[name][there], good[there]
-        value = auroc(mine, right) - auroc(scores[first][there], right)
-        low, high = interval(np.concatenate(spread[name])) if resamples else (None, None)
-        found.append(Difference(name, int(there.sum()), value, low, high))
-    return found
+        reference_aurocs: dict[bytes, Floats] = {}  # most scores exist for the same rows
+        for name, has_both in rows_with_both.items():
+            weights_of_rows = of_both(weights[:, has_both], is_correct[has_both])
+            key = has_both.tobytes()
+            if key not in reference_aurocs:
+                reference_aurocs[key] = aurocs(scores[reference][has_both], is_correct[has_both], weights_of_rows)
+            resampled[name].append(
+                aurocs(scores[name][has_both], is_correct[has_both], weights_of_rows) - reference_aurocs[key]
+            )
+    result = []
+    for name, has_both in rows_with_both.items():
+        weights_of_rows, labels = scores[name][has_both], is_correct[has_both]
+        value = auroc(weights_of_rows, labels) - auroc(scores[reference][has_both], labels)
+        low, high = interval(np.concatenate(resampled[name])) if resamples else (None, None)
+        result.append(Difference(name, int(has_both.sum()), value, low, high))
+    return result
 
 
-def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> Floats:
-    """P(supported) of every response by a served judge; NaN where it gave none.
+def ask_judge(judge: Judge, rows: LabeledResponses, output: Folder) -> Floats:
+    """Return P(supported) of every response by a served judge; NaN if it has no answer.
 
-    Answers stand in OUTPUT/judge/NAME.json under a hash of judge and texts, errors too. What has a value is not asked again.
-    They are of the texts alone, so they are written at once, together with those that another command has added.
+    OUTPUT/judge/NAME.json keeps answers and errors under a hash of judge and texts. Only missing answers and errors are asked
+    for. Answers depend on the texts alone, so they are written at once and merged with those that another command has added.
 
     Raises:
-        OutputError: They can't be written. Nothing is asked then.
+        OutputError: The answers can't be written. Then nothing is asked.
     """
     path = f"judge/{judge.name}.json"
-    known = _answers(output, path)
-    keys = [_key(judge, texts) for texts in rows.texts]
-    missing = [i for i, key in enumerate(keys) if known.get(key, {}).get("value") is None]
+    answers = _read_answers(output, path)
+    keys = [_answer_key(judge, texts) for texts in rows.texts]
+    missing = [i for i, key in enumerate(keys) if answers.get(key, {}).get("value") is None]
     expect(len(missing), "steps")
     if missing:
-        _write(output, path, known)
-    for start in range(0, len(missing), CHUNK):
-        part = missing[start : start + CHUNK]
-        for i, answer in zip(part, judge_rows(judge, [rows.texts[i] for i in part]), strict=True):
-            known[keys[i]] = asdict(answer)
-        known = {**_answers(output, path), **known}
-        _write(output, path, known)
-        advance(len(part), "steps")
-    return np.array([np.nan if known[key]["value"] is None else known[key]["value"] for key in keys], dtype=np.float64)
+        _write_answers(output, path, answers)
+    for start in range(0, len(missing), JUDGE_CHUNK):
+        chunk = missing[start : start + JUDGE_CHUNK]
+        for i, answer in zip(chunk, judge_rows(judge, [rows.texts[i] for i in chunk]), strict=True):
+            answers[keys[i]] = asdict(answer)
+        answers = {**_read_answers(output, path), **answers}
+        _write_answers(output, path, answers)
+        advance(len(chunk), "steps")
+    return np.array([np.nan if answers[key]["value"] is None else answers[key]["value"] for key in keys], dtype=np.float64)
 
 
-def _answers(output: Folder, path: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = json.loads(output.read(path) or "{}")
-    return found
+def _read_answers(output: Folder, path: str) -> dict[str, dict[str, Any]]:
+    answers: dict[str, dict[str, Any]] = json.loads(output.read(path) or "{}")
+    return answers
 
 
-def _write(output: Folder, path: str, known: dict[str, dict[str, Any]]) -> None:
+def _write_answers(output: Folder, path: str, answers: dict[str, dict[str, Any]]) -> None:
     try:
-        output.itself.write(path, json.dumps(known))
+        output.itself.write(path, json.dumps(answers))
     except OSError as error:
         if is_disk_full(error):
             raise
         raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.strip_credentials(path), reason=error) from error
 
 
-def _key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:
+def _answer_key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:
     dumped = judge.model_dump(mode="json")
-    asked = {name: dumped[name] for name in ASKED}
-    return hashlib.sha256(json.dumps([asked, *texts]).encode()).hexdigest()
+    identity = {name: dumped[name] for name in JUDGE_IDENTITY}
+    return hashlib.sha256(json.dumps([identity, *texts]).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""`evaluate --explanations`: the paper's three tables (arXiv 2408.12748, tables 2 and 3, figure 2), and theirs beside ours."""
+"""Measure explanations against labels and judgments: the paper's three tables (arXiv 2408.12748, tables 2 and 3, figure 2)."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from ragassay.jobs.evaluation.label_table import SPANS, label_of_rows, load_labels, truth_of_sentences
+from ragassay.jobs.evaluation.label_table import SPAN_COLUMNS, list_sentence_truth, load_labels, map_response_labels
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.scored_dataset import ScoredDataset, as_text, open_scored
 from ragassay.jobs.output.sidecar import explanations
@@ -17,20 +17,20 @@ from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanations import AnswerStatus
 
-EVALUATION = "evaluation_explanations.json"
+EXPLANATION_FILE = "evaluation_explanations.json"
 
-Key = tuple[str | None, str]
-"""Partition and id of a row; None is any partition."""
+RowName = tuple[str | None, str]
+"""Partition and id of a row; a partition of None matches any."""
 
-PAPER = {
+PAPER_F1 = {
     ("fever", "categorized"): 0.872, ("nhnet", "categorized"): 0.813,
     ("halueval_qa", "categorized"): 0.727, ("halueval_summarization", "categorized"): 0.713,
     ("fever", "fallback"): 0.268, ("nhnet", "fallback"): 0.181,
     ("halueval_qa", "fallback"): 0.333, ("halueval_summarization", "fallback"): 0.026,
 }  # fmt: skip
-"""F1 of feedback with GPT-4-turbo, by data set and strategy: table 3 of the paper."""
+"""Data set and strategy -> F1 of feedback with GPT-4-turbo: table 3 of the paper."""
 
-REVIEW = pa.schema(
+JUDGMENT_SCHEMA = pa.schema(
     [
         ("row_id", pa.string()),
         ("partition", pa.string()),
@@ -43,20 +43,21 @@ REVIEW = pa.schema(
         ("inconsistent", pa.bool_()),
     ]
 )
-"""An explanation for a person to judge: `inconsistent` is theirs, true where the reason does not explain why the sentence is a
-hallucination but justifies that it is none."""
+"""An explanation for a person to judge. `inconsistent` is the person's answer: true if the reason does not explain why the
+sentence is a hallucination but argues that it is none.
+"""
 
 
 @dataclass(frozen=True)
-class Told:
-    """Precision, recall and F1 of a flag, against what is known.
+class FlagQuality:
+    """Precision, recall and F1 of a signal against the truth.
 
     Attributes:
-        rows: Sentences of which it is known.
-        positives: Those of them of which it is true.
-        precision: Null where nothing was flagged.
-        recall: Null where nothing is true.
-        f1: Null where precision and recall are.
+        rows: Sentences with a known truth.
+        positives: Sentences for which the truth is positive.
+        precision: Null if no sentence has the signal.
+        recall: Null if there are no positives.
+        f1: Null if precision and recall are.
     """
 
     rows: int
@@ -67,162 +68,176 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A strategy on a data set.
+class StrategyQuality:
+    """Quality of a strategy on a data set.
 
     Attributes:
-        data: The data set: a value of the slice, or `all`.
+        dataset: The data set: a value of the slice column, or `all`.
         strategy: The strategy.
-        sentences: Sentences that were asked about.
-        read: Those of them whose answer could be read.
-        identification: The model's signal that it disagrees, against people's judgement of the reason; null without judgements,
-            and under vanilla, which has no signal.
-        inconsistent_before: Share of the judged reasons that are inconsistent; null without judgements.
-        inconsistent_after: The same of those that are left when what the model signals is left out.
+        sentences: Sentences that the model was asked about.
+        readable: Sentences with a readable answer.
+        identification: The model's disagreement signal against people's judgment of the reason; null without judgments, and
+            under vanilla, which has no signal.
+        inconsistent_before: Share of the judged reasons that are inconsistent; null without judgments.
+        inconsistent_after: The same share without the sentences that the model signals.
         feedback: The model's signal, as "this is no hallucination", against the truth; null without labels, and under vanilla.
     """
 
-    data: str
+    dataset: str
     strategy: str
     sentences: int
-    read: int
-    identification: Told | None
+    readable: int
+    identification: FlagQuality | None
     inconsistent_before: float | None
     inconsistent_after: float | None
-    feedback: Told | None
+    feedback: FlagQuality | None
 
 
 @dataclass(frozen=True)
-class _Sentence:
-    """An explained sentence; None stands for what is not known."""
+class _ExplainedSentence:
+    """An explained sentence; None means unknown."""
 
-    data: str
-    read: bool
+    dataset: str
+    is_readable: bool
     consistent: bool | None
     supported: bool | None
     judged_inconsistent: bool | None
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A row of the output; `truth` says of which sentences it is known whether they are supported."""
+class _OutputRow:
+    """A row of the output; `truth` maps a sentence to whether it is supported, if known."""
 
     partition: str
     row_id: str
-    data: str
+    dataset: str
     truth: dict[int, bool]
 
 
 def measure_explanations(
-    output: Folder, source: LabelSource | None, column: str | None = None, judgements: str | None = None
-) -> list[Measured]:
-    """Measure every strategy that `explanations/` holds, and write what was found to EVALUATION.
+    output: Folder, source: LabelSource | None, dataset_column: str | None = None, judgments: str | None = None
+) -> list[StrategyQuality]:
+    """Measure every strategy in `explanations/`, and write the result to EXPLANATION_FILE.
 
     Args:
         output: The output folder.
-        source: Where the truth is; None leaves feedback out.
-        column: Column whose values are data sets; None takes all rows together.
-        judgements: File that `explain --review` wrote and people filled in; None leaves out what needs it.
+        source: The labels; None measures no feedback.
+        dataset_column: Column whose values are data sets; None takes all rows together.
+        judgments: A file of `explain --review` that people filled in; None measures nothing that needs judgments.
 
     Raises:
-        InputError: A column or file is missing or wrong.
+        InputError: A column or file is missing or invalid.
         OutputError: There are no explanations.
     """
     strategies = [s.value for s in Strategy if explanations(output, s).files()]
     if not strategies:
         raise OutputError(errors.NO_EXPLANATIONS, output=output.uri)
-    judged = _judgements(judgements) if judgements else {}
-    rows = _read_rows(open_scored(output), source, column)
-    found = []
+    judgments_by_sentence = _read_judgments(judgments) if judgments else {}
+    rows = _read_rows(open_scored(output), source, dataset_column)
+    results = []
     for strategy in strategies:
-        sentences = list(_sentences(output, strategy, rows, judged))
-        for data in sorted({sentence.data for sentence in sentences}):
-            found.append(_measure(data, strategy, [s for s in sentences if s.data == data]))
-    output.write(EVALUATION, json.dumps([asdict(one) for one in found], indent=1))
-    return found
+        sentences = list(_read_sentences(output, strategy, rows, judgments_by_sentence))
+        for dataset in sorted({sentence.dataset for sentence in sentences}):
+            results.append(_measure_strategy(dataset, strategy, [s for s in sentences if s.dataset == dataset]))
+    output.write(EXPLANATION_FILE, json.dumps([asdict(result) for result in results], indent=1))
+    return results
 
 
-def _measure(data: str, strategy: str, sentences: list[_Sentence]) -> Measured:
-    read = [s for s in sentences if s.read]
-    signals = strategy != Strategy.VANILLA
-    judged = [s for s in read if s.judged_inconsistent is not None]
-    left = [s for s in judged if s.consistent is not False]
-    true = [s for s in read if s.supported is not None]
-    return Measured(
-        data=data,
+def _measure_strategy(dataset: str, strategy: str, sentences: list[_ExplainedSentence]) -> StrategyQuality:
+    readable = [s for s in sentences if s.is_readable]
+    has_signal = strategy != Strategy.VANILLA
+    judged = [s for s in readable if s.judged_inconsistent is not None]
+    unsignaled = [s for s in judged if s.consistent is not False]
+    with_truth = [s for s in readable if s.supported is not None]
+    return StrategyQuality(
+        dataset=dataset,
         strategy=strategy,
         sentences=len(sentences),
-        read=len(read),
-        identification=_told([(not s.consistent, bool(s.judged_inconsistent)) for s in judged]) if signals and judged else None,
+        readable=len(readable),
+        identification=_measure_flags([(not s.consistent, bool(s.judged_inconsistent)) for s in judged])
+        if has_signal and judged
+        else None,
         inconsistent_before=_share([bool(s.judged_inconsistent) for s in judged]),
-        inconsistent_after=_share([bool(s.judged_inconsistent) for s in left]),
-        feedback=_told([(not s.consistent, bool(s.supported)) for s in true]) if signals and true else None,
+        inconsistent_after=_share([bool(s.judged_inconsistent) for s in unsignaled]),
+        feedback=_measure_flags([(not s.consistent, bool(s.supported)) for s in with_truth])
+        if has_signal and with_truth
+        else None,
     )
 
 
-def _told(pairs: list[tuple[bool, bool]]) -> Told:
-    """Of pairs (signalled, true)."""
-    both = sum(signal and truth for signal, truth in pairs)
-    signals, truths = sum(signal for signal, _ in pairs), sum(truth for _, truth in pairs)
-    f1 = 2 * both / (signals + truths) if signals + truths else None
-    return Told(len(pairs), truths, both / signals if signals else None, both / truths if truths else None, f1)
+def _measure_flags(pairs: list[tuple[bool, bool]]) -> FlagQuality:
+    """Measure a signal, from pairs (signaled, true)."""
+    true_positives = sum(signal and truth for signal, truth in pairs)
+    signaled, positives = sum(signal for signal, _ in pairs), sum(truth for _, truth in pairs)
+    f1 = 2 * true_positives / (signaled + positives) if signaled + positives else None
+    return FlagQuality(
+        len(pairs),
+        positives,
+        true_positives / signaled if signaled else None,
+        true_positives / positives if positives else None,
+        f1,
+    )
 
 
 def _share(flags: list[bool]) -> float | None:
     return sum(flags) / len(flags) if flags else None
 
 
-def _sentences(
-    output: Folder, strategy: str, rows: Mapping[int, _Row], judged: Mapping[tuple[Key, str, int], bool]
-) -> Iterator[_Sentence]:
+def _read_sentences(
+    output: Folder, strategy: str, rows: Mapping[int, _OutputRow], judgments: Mapping[tuple[RowName, str, int], bool]
+) -> Iterator[_ExplainedSentence]:
     explained = explained_rows(output, strategy)
     for row_key, row in rows.items():
         for entry in explained.get(row_key, []):
-            keys: list[tuple[Key, str, int]] = [
-                ((place, row.row_id), strategy, entry["sentence"]) for place in (row.partition, None)
+            names: list[tuple[RowName, str, int]] = [
+                ((partition, row.row_id), strategy, entry["sentence"]) for partition in (row.partition, None)
             ]
-            yield _Sentence(
-                data=row.data,
-                read=entry["status"] == AnswerStatus.OK,
+            yield _ExplainedSentence(
+                dataset=row.dataset,
+                is_readable=entry["status"] == AnswerStatus.OK,
                 consistent=entry["consistent"],
                 supported=row.truth.get(entry["sentence"]),
-                judged_inconsistent=next((judged[key] for key in keys if key in judged), None),
+                judged_inconsistent=next((judgments[key] for key in names if key in judgments), None),
             )
 
 
-def _read_rows(scored: ScoredDataset, source: LabelSource | None, column: str | None) -> dict[int, _Row]:
-    """`row_key` -> row, of those that are looked at."""
+def _read_rows(scored: ScoredDataset, source: LabelSource | None, dataset_column: str | None) -> dict[int, _OutputRow]:
+    """Return `row_key` -> row, of the selected rows."""
     where = source.where if source else {}
-    scored.require_columns([column] if column else [])
+    scored.require_columns([dataset_column] if dataset_column else [])
     truth: dict[int, dict[int, bool]] = {}
-    label_of: dict[int, Label] = {}
+    response_labels: dict[int, Label] = {}
     if source:
         labels = load_labels(scored, source)
-        label_of = label_of_rows(labels)
-        for row_key, sentence, is_good in truth_of_sentences(labels).iter_rows():
+        response_labels = map_response_labels(labels)
+        for row_key, sentence, is_good in list_sentence_truth(labels).iter_rows():
             truth.setdefault(row_key, {})[sentence] = is_good
-    found = {}
-    for rows in scored.batches(["row_key", "row_id", *SPANS, *([column] if column else []), *where]):
-        for row, keep in zip(rows.table.to_pylist(), rows.matches(where), strict=True):
-            if keep:
-                key = row["row_key"]
-                known = truth.get(key) or _by_response(label_of.get(key), len(row["sentences"] or []))
-                data = as_text(row[column]) if column else "all"
-                found[key] = _Row(rows.file.partition_name, row["row_id"], data, known)
-    return found
+    selected = {}
+    for rows in scored.batches(["row_key", "row_id", *SPAN_COLUMNS, *([dataset_column] if dataset_column else []), *where]):
+        for row, is_selected in zip(rows.table.to_pylist(), rows.matches(where), strict=True):
+            if is_selected:
+                row_key = row["row_key"]
+                known_truth = truth.get(row_key) or _truth_from_response(
+                    response_labels.get(row_key), len(row["sentences"] or [])
+                )
+                dataset = as_text(row[dataset_column]) if dataset_column else "all"
+                selected[row_key] = _OutputRow(rows.file.partition_name, row["row_id"], dataset, known_truth)
+    return selected
 
 
-def _by_response(label: Label | None, sentences: int) -> dict[int, bool]:
-    """What a response's label says of its sentences: all of a correct one are supported, the only one of a wrong one is not."""
+def _truth_from_response(label: Label | None, sentence_count: int) -> dict[int, bool]:
+    """Derive the truth of sentences from the response's label: all sentences of a correct response, the only sentence of a
+    wrong one.
+    """
     if label is Label.CORRECT:
-        return dict.fromkeys(range(sentences), True)
-    return {0: False} if label is Label.WRONG and sentences == 1 else {}
+        return dict.fromkeys(range(sentence_count), True)
+    return {0: False} if label is Label.WRONG and sentence_count == 1 else {}
 
 
-def _judgements(uri: str) -> dict[tuple[Key, str, int], bool]:
-    """(row, strategy, sentence) -> whether a person finds the reason inconsistent."""
+def _read_judgments(uri: str) -> dict[tuple[RowName, str, int], bool]:
+    """Return (row, strategy, sentence) -> whether a person judged the reason inconsistent."""
     required = ["row_id", "strategy", "sentence", "inconsistent"]
-    table = read_named(uri, required, " (fill in a file of `explain --review`)")
+    table = read_named(uri, required, " (a file that `explain --review` wrote)")
     return {
         ((row.get("partition"), row["row_id"]), row["strategy"], row["sentence"]): row["inconsistent"]
         for row in table.to_pylist()

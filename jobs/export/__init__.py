@@ -1,1 +1,1 @@
-"""Rows of `scored/` for whoever comes next: training examples, preference pairs, sentences for reviewers."""
+"""Export rows of `scored/`: training examples, preference pairs, sentences for reviewers."""

@@ -1,4 +1,4 @@
-"""The responses that passed, as fine-tuning examples."""
+"""Make fine-tuning examples from supported responses."""
 
 from collections.abc import Iterator
 
@@ -8,25 +8,25 @@ from ragassay.jobs.export.rows import (
     NEAR_DUPLICATE,
     SCALARS,
     TEXTS,
-    Options,
-    Read,
+    ExportOptions,
+    ExportTally,
     Row,
-    Tally,
-    answered,
-    asked,
-    finite,
-    provenance,
-    rank,
-    reason,
+    RowReader,
+    find_omission_reason,
+    finite_or_none,
+    make_prompt_messages,
+    make_provenance,
+    make_response_message,
+    rank_row,
 )
 from ragassay.pipeline.text.near_duplicates import Sketch, near_duplicates, sketch_of
 from ragassay.schemas.columns import SUPPORTED
 
-MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string())])
+MESSAGE_TYPE = pa.struct([("role", pa.string()), ("content", pa.string())])
 
-EXAMPLES = pa.schema(
+EXAMPLE_SCHEMA = pa.schema(
     [
-        ("messages", pa.list_(MESSAGE)),
+        ("messages", pa.list_(MESSAGE_TYPE)),
         ("question", pa.string()),
         ("context", pa.list_(pa.string())),
         ("response", pa.string()),
@@ -39,32 +39,32 @@ EXAMPLES = pa.schema(
 )
 
 
-def examples(read: Read, options: Options, tally: Tally) -> Iterator[Row]:
-    """The rows that pass, with their messages."""
+def make_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+    """Make an example with messages from each row that passes."""
     similarity = options.near_duplicates
-    repeated = set() if similarity is None else _repeated(read, options, similarity)
+    repeated = set() if similarity is None else _find_near_duplicates(read, options, similarity)
     for number, row in enumerate(read([*SCALARS, *TEXTS])):
-        tally.passed += row["verdict"] == SUPPORTED
-        why = NEAR_DUPLICATE if number in repeated else reason(row, options)
+        tally.supported += row["verdict"] == SUPPORTED
+        why = NEAR_DUPLICATE if number in repeated else find_omission_reason(row, options)
         if why:
-            tally.left_out[why] += 1
+            tally.omitted[why] += 1
             continue
         tally.used += 1
-        yield {**row, "messages": [*asked(row, options), answered(row)]}
+        yield {**row, "messages": [*make_prompt_messages(row, options), make_response_message(row)]}
 
 
-def messages(read: Read, options: Options, tally: Tally) -> Iterator[Row]:
-    """The rows that pass, as TRL's conversational format has them."""
-    for row in examples(read, options, tally):
-        yield {"messages": row["messages"], "score": finite(row["score"]), "provenance": provenance(row)}
+def make_messages(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+    """Make examples in TRL's conversational format."""
+    for row in make_examples(read, options, tally):
+        yield {"messages": row["messages"], "score": finite_or_none(row["score"]), "provenance": make_provenance(row)}
 
 
-def _repeated(read: Read, options: Options, similarity: float) -> set[int]:
-    """Numbers of the rows whose question is as good as that of a better-scored row that stays."""
+def _find_near_duplicates(read: RowReader, options: ExportOptions, similarity: float) -> set[int]:
+    """Find rows whose question nearly equals that of a better-scored row: their row numbers."""
     ranked: list[tuple[tuple[float, str, str], int, Sketch]] = []
     for number, row in enumerate(read([*SCALARS, "question", "context"])):
-        if reason(row, options) is None and (row["question"] or "").strip():
-            ranked.append((rank(row), number, sketch_of(row["question"])))
+        if find_omission_reason(row, options) is None and (row["question"] or "").strip():
+            ranked.append((rank_row(row), number, sketch_of(row["question"])))
     ranked.sort(key=lambda item: item[:2])
     numbers = [number for _, number, _ in ranked]
     return {numbers[i] for i in near_duplicates([sketch for *_, sketch in ranked], similarity)}

@@ -1,4 +1,4 @@
-"""What the reasoner's disagreement is good for: weak labels, and how often each member's flags are rejected."""
+"""Use the reasoner's disagreement: weak labels, judgment files, and how often it rejects each member's flags."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.evaluation.compare import limits_of
-from ragassay.jobs.evaluation.explanation_quality import REVIEW
-from ragassay.jobs.evaluation.labelled import member_values_of
+from ragassay.jobs.evaluation.compare import read_member_limits
+from ragassay.jobs.evaluation.explanation_quality import JUDGMENT_SCHEMA
+from ragassay.jobs.evaluation.labeled import read_member_values
 from ragassay.jobs.evaluation.labels import Label
-from ragassay.jobs.export.rows import rows
+from ragassay.jobs.export.rows import read_scored_rows
 from ragassay.jobs.export.write import write_parquet
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import unchanged
@@ -25,7 +25,7 @@ from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanations import AnswerStatus
 from ragassay.schemas.manifest import Manifest
 
-FEEDBACK = pa.schema(
+FEEDBACK_SCHEMA = pa.schema(
     [
         ("row_id", pa.string()),
         ("partition", pa.string()),
@@ -38,22 +38,24 @@ FEEDBACK = pa.schema(
             pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("supported", pa.bool_())])),
         ),
         ("weak", pa.bool_()),
-        ("labelled_by", pa.string()),
+        ("labeled_by", pa.string()),
     ]
 )
-"""Opinions of a model as labels, a row a response, as `calibrate --labels`, `evaluate --labels` and `tune` read them.
-`sentence_labels` are of the flagged sentences of which it has an opinion. `label` is wrong if one of them is, correct if it
-finds all that was flagged supported, else null. `weak` is true: no person has said it."""
+"""A model's opinions as labels, a row per response, for `calibrate --labels`, `evaluate --labels` and `tune`.
+
+`sentence_labels` contains the flagged sentences on which the model has an opinion. `label` is wrong if one of them is wrong,
+correct if the model finds every flagged sentence supported, else null. `weak` is always true: no person gave the label.
+"""
 
 
 @dataclass(frozen=True)
-class Rejected:
-    """Flags of a member, or of the ensemble, of which the reasoner has an opinion.
+class RejectedFlags:
+    """Flags of a member, or of the verdict, on which the reasoner has an opinion.
 
     Attributes:
         name: The member; or `verdict`.
-        flags: Sentences that it flags, of those that were explained.
-        rejected: Those of them that the reasoner finds supported.
+        flags: Explained sentences that it flags.
+        rejected: Flags that the reasoner rejects.
     """
 
     name: str
@@ -61,35 +63,40 @@ class Rejected:
     rejected: int
 
 
-def rejected_flags(output: Folder, manifest: Manifest, strategy: str) -> list[Rejected]:
-    """How many of each member's flags the reasoner rejects, among the explained sentences; empty if it can't disagree.
+def count_rejected_flags(output: Folder, manifest: Manifest, strategy: str) -> list[RejectedFlags]:
+    """Count each member's flags that the reasoner rejects, among the explained sentences; empty if the reasoner can't
+    disagree.
 
-    A member flags a sentence whose value lies below what it finds suspicious of a whole response.
+    A member flags a sentence whose value is below the member's limit for a whole response.
     """
     if strategy == Strategy.VANILLA or not manifest.last_fit:
         return []
-    values, limits = member_values_of(manifest), limits_of(manifest)
+    values, limits = read_member_values(manifest), read_member_limits(manifest)
     flags = dict.fromkeys([*values, "verdict"], 0)
     rejected = dict.fromkeys(flags, 0)
-    for row, entries in _explained(output, strategy, ["members"]):
-        numbers = {m["name"]: _numbers(ValueKind(values[m["name"]]), m) for m in row["members"] if m["name"] in values}
+    for row, entries in _read_explained(output, strategy, ["members"]):
+        values_by_member = {
+            member["name"]: _read_values(ValueKind(values[member["name"]]), member)
+            for member in row["members"]
+            if member["name"] in values
+        }
         for entry in entries:
             if entry["consistent"] is None:
                 continue
             for name in flags:
-                number = numbers[name][entry["sentence"]] if name in numbers else None
-                if name == "verdict" or (number is not None and name in limits and number < limits[name]):
+                value = values_by_member[name][entry["sentence"]] if name in values_by_member else None
+                if name == "verdict" or (value is not None and name in limits and value < limits[name]):
                     flags[name] += 1
                     rejected[name] += not entry["consistent"]
-    return [Rejected(name, flags[name], rejected[name]) for name in flags]
+    return [RejectedFlags(name, flags[name], rejected[name]) for name in flags]
 
 
-def check_files(output: Folder, strategy: str, feedback: str | None, review: str | None) -> None:
-    """Check what is to be written, before anything is asked.
+def check_target_files(output: Folder, strategy: str, feedback: str | None, review: str | None) -> None:
+    """Check the files to write before the model is asked.
 
     Raises:
         ConfigError: The strategy has no opinions.
-        OutputError: A file would lie among the output's own data, or can't be written.
+        OutputError: A file is inside the output's own data, or can't be written.
     """
     if feedback is not None and strategy == Strategy.VANILLA:
         raise ConfigError(errors.NO_OPINIONS)
@@ -99,10 +106,10 @@ def check_files(output: Folder, strategy: str, feedback: str | None, review: str
 
 
 def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str) -> int:
-    """Write the reasoner's opinions as weak labels, see `FEEDBACK`.
+    """Write the reasoner's opinions as weak labels; see `FEEDBACK_SCHEMA`.
 
     Returns:
-        Responses written.
+        Number of responses written.
 
     Raises:
         OutputError: The file can't be written.
@@ -110,54 +117,65 @@ def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str)
     model = next((run.model for run in reversed(manifest.explained) if run.strategy == strategy), "")
 
     def labels() -> Iterator[dict[str, Any]]:
-        for row, entries in _explained(output, strategy, ["sentences", "question", "context", "response"]):
-            said = [
-                {**{key: row["sentences"][e["sentence"]][key] for key in ("start", "end")}, "supported": not e["consistent"]}
-                for e in entries
-                if e["consistent"] is not None
+        for row, entries in _read_explained(output, strategy, ["sentences", "question", "context", "response"]):
+            opinions = [
+                {
+                    **{key: row["sentences"][entry["sentence"]][key] for key in ("start", "end")},
+                    "supported": not entry["consistent"],
+                }
+                for entry in entries
+                if entry["consistent"] is not None
             ]
-            if said:
-                yield {**row, "label": _label(said, len(entries)), "sentence_labels": said, "weak": True, "labelled_by": model}
+            if opinions:
+                yield {
+                    **row,
+                    "label": _response_label(opinions, len(entries)),
+                    "sentence_labels": opinions,
+                    "weak": True,
+                    "labeled_by": model,
+                }
 
-    return write_parquet(open_folder(dest), chain(labels(), unchanged(output)), FEEDBACK)
+    return write_parquet(open_folder(dest), chain(labels(), unchanged(output)), FEEDBACK_SCHEMA)
 
 
 def write_review(output: Folder, strategy: str, dest: str) -> int:
-    """Write explanations for people to judge, see `jobs.evaluation.explanation_quality.REVIEW`.
+    """Write explanations for people to judge; see `jobs.evaluation.explanation_quality.JUDGMENT_SCHEMA`.
 
     Returns:
-        Explanations written.
+        Number of explanations written.
 
     Raises:
         OutputError: The file can't be written.
     """
 
     def explanations() -> Iterator[dict[str, Any]]:
-        for row, entries in _explained(output, strategy, ["sentences", "context"]):
+        for row, entries in _read_explained(output, strategy, ["sentences", "context"]):
             for entry in entries:
                 if entry["status"] == AnswerStatus.OK:
                     text = row["sentences"][entry["sentence"]]["text"]
                     yield {**row, **entry, "strategy": strategy, "text": text, "inconsistent": None}
 
-    return write_parquet(open_folder(dest), chain(explanations(), unchanged(output)), REVIEW)
+    return write_parquet(open_folder(dest), chain(explanations(), unchanged(output)), JUDGMENT_SCHEMA)
 
 
-def _label(said: list[dict[str, Any]], flagged: int) -> str | None:
-    if any(not one["supported"] for one in said):
+def _response_label(labels: list[dict[str, Any]], flagged: int) -> str | None:
+    if any(not label["supported"] for label in labels):
         return Label.WRONG.value
-    return Label.CORRECT.value if len(said) == flagged else None
+    return Label.CORRECT.value if len(labels) == flagged else None
 
 
-def _explained(output: Folder, strategy: str, columns: list[str]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Rows of `scored/` that are explained, with the explanations of what is flagged now."""
-    found = explained_rows(output, strategy)
-    for row in rows(open_scored(output).require_verdicts(), ["row_key", "row_id", *dict.fromkeys(["sentences", *columns])]):
-        entries = [entry for entry in found.get(row["row_key"], []) if row["sentences"][entry["sentence"]]["flagged"]]
+def _read_explained(output: Folder, strategy: str, columns: list[str]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Read the explained rows of `scored/`, with the explanations of the sentences that are flagged now."""
+    entries_by_row = explained_rows(output, strategy)
+    for row in read_scored_rows(
+        open_scored(output).require_verdicts(), ["row_key", "row_id", *dict.fromkeys(["sentences", *columns])]
+    ):
+        entries = [entry for entry in entries_by_row.get(row["row_key"], []) if row["sentences"][entry["sentence"]]["flagged"]]
         if entries:
             yield row, entries
 
 
-def _numbers(value: ValueKind, member: dict[str, Any]) -> list[float | None]:
+def _read_values(value: ValueKind, member: dict[str, Any]) -> list[float | None]:
     if value.is_from_logprobs:
         numbers: list[float | None] = convert_logprobs(value, member["log_p_yes"], member["log_p_no"]).tolist()
         return numbers

@@ -1,13 +1,22 @@
-"""The flagged sentences, for reviewers to fill in."""
+"""List flagged sentences, for reviewers to label."""
 
 from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ragassay.jobs.export.rows import NO_FLAGGED_SENTENCE, NOT_SCORED, SCALARS, TEXTS, Options, Read, Row, Tally
+from ragassay.jobs.export.rows import (
+    NO_FLAGGED_SENTENCE,
+    NOT_SCORED,
+    SCALARS,
+    TEXTS,
+    ExportOptions,
+    ExportTally,
+    Row,
+    RowReader,
+)
 from ragassay.schemas.columns import SUPPORTED
 
-REVIEW = pa.schema(
+FLAGGED_SCHEMA = pa.schema(
     [
         ("row_id", pa.string()),
         ("partition", pa.string()),
@@ -25,18 +34,20 @@ REVIEW = pa.schema(
         ("supported", pa.bool_()),
     ]
 )
-"""A flagged sentence. `sentence` counts from 0, [start, end) are characters of the response, `supported` is the reviewer's."""
+"""A flagged sentence: `sentence` counts from 0, [start, end) are characters of the response, `supported` is the reviewer's
+label.
+"""
 
 
-def flagged(read: Read, options: Options, tally: Tally) -> Iterator[Row]:
-    """The flagged sentences, whatever the verdict on their response."""
+def list_flagged_sentences(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+    """List the flagged sentences, whatever the verdict on their response."""
     for row in read([*SCALARS, *TEXTS, "sentences"]):
-        tally.passed += row["verdict"] == SUPPORTED
-        found = [(i, s) for i, s in enumerate(row["sentences"] or []) if s["flagged"]]
-        if not found:
-            tally.left_out[NOT_SCORED if row["verdict"] is None else NO_FLAGGED_SENTENCE] += 1
+        tally.supported += row["verdict"] == SUPPORTED
+        flagged = [(i, sentence) for i, sentence in enumerate(row["sentences"] or []) if sentence["flagged"]]
+        if not flagged:
+            tally.omitted[NOT_SCORED if row["verdict"] is None else NO_FLAGGED_SENTENCE] += 1
             continue
         tally.used += 1
-        for i, sentence in found:
-            place = {"sentence": i, "sentence_score": sentence["score"], "response_score": row["score"], "supported": None}
-            yield {**row, **place, **{name: sentence[name] for name in ("text", "start", "end")}}
+        for i, sentence in flagged:
+            scores = {"sentence": i, "sentence_score": sentence["score"], "response_score": row["score"], "supported": None}
+            yield {**row, **scores, **{name: sentence[name] for name in ("text", "start", "end")}}

@@ -1,4 +1,4 @@
-"""Preference pairs: two responses to one question over one context, of which one passed."""
+"""Make preference pairs: a supported and a hallucinated response to the same question and context."""
 
 import json
 from collections.abc import Iterator
@@ -13,38 +13,38 @@ from ragassay.jobs.export.rows import (
     SAME_TEXT,
     SCALARS,
     TEXTS,
-    Options,
-    Read,
+    ExportOptions,
+    ExportTally,
     Row,
-    Tally,
-    answered,
-    asked,
-    finite,
-    key_of,
-    prompt,
-    provenance,
-    rank,
-    reason,
+    RowReader,
+    find_omission_reason,
+    finite_or_none,
+    hash_prompt,
+    make_prompt,
+    make_prompt_messages,
+    make_provenance,
+    make_response_message,
+    rank_row,
 )
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 
 @dataclass
-class _Best:
-    """The supported responses to one prompt: how many, and the best one's rank and place."""
+class _BestResponse:
+    """The supported responses to one prompt: their number, and the rank and row number of the best."""
 
     rank: tuple[float, str, str]
     number: int
     count: int = 0
 
 
-def pairs(read: Read, options: Options, tally: Tally) -> Iterator[Row]:
-    """A pair for each hallucinated response that has a supported one beside it.
+def make_pairs(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+    """Make a pair for each hallucinated response with a supported response to the same prompt.
 
-    The first pass keeps hashes and scores. The second puts the texts of the chosen responses into a temporary file; the
-    third finds them there for each rejected one, and compares the texts: an equal hash alone makes no pair.
+    The first pass keeps hashes and scores. The second writes the texts of the chosen responses to a temporary file. The third
+    reads them back for each rejected response and compares the texts, because an equal hash alone makes no pair.
     """
-    supported, rejected = prompts(read, options, tally)
+    supported, rejected = find_prompts(read, options, tally)
     chosen = {best.number: key for key, best in supported.items() if key in rejected}
     with TemporaryFile() as spool:
         offsets: dict[bytes, int] = {}
@@ -54,55 +54,59 @@ def pairs(read: Read, options: Options, tally: Tally) -> Iterator[Row]:
                 spool.write(json.dumps(row).encode() + b"\n")
         paired = set()
         for row in read([*SCALARS, *TEXTS]):
-            if row["verdict"] != HALLUCINATED or not prompt(row, options):
+            if row["verdict"] != HALLUCINATED or not make_prompt(row, options):
                 continue
-            key = key_of(row)
+            key = hash_prompt(row)
             spool.seek(offsets.get(key, 0))
             best = json.loads(spool.readline()) if key in offsets else None
             if best is None or (best["question"], best["context"]) != (row["question"], row["context"]):
-                tally.left_out[NO_CHOSEN] += 1
+                tally.omitted[NO_CHOSEN] += 1
             elif best["response"] == row["response"]:
-                tally.left_out[SAME_TEXT] += 1
+                tally.omitted[SAME_TEXT] += 1
             else:
                 paired.add(key)
                 tally.used += 1
-                yield _pair(best, row, options)
+                yield _make_pair(best, row, options)
     tally.used += len(paired)
-    for key, best_of in supported.items():
-        tally.left_out[NO_REJECTED if key not in offsets else NOT_BEST] += best_of.count - 1
+    for key, responses in supported.items():
+        tally.omitted[NO_REJECTED if key not in offsets else NOT_BEST] += responses.count - 1
         if key not in paired:
-            tally.left_out[SAME_TEXT if key in offsets else NO_REJECTED] += 1
-    tally.left_out = +tally.left_out  # without the zeros
+            tally.omitted[SAME_TEXT if key in offsets else NO_REJECTED] += 1
+    tally.omitted = +tally.omitted  # drops the zeros
 
 
-def prompts(read: Read, options: Options, tally: Tally) -> tuple[dict[bytes, _Best], set[bytes]]:
-    """Hashes of the prompts that have a supported response, with the best one, and of those that have a hallucinated one."""
-    supported: dict[bytes, _Best] = {}
+def find_prompts(read: RowReader, options: ExportOptions, tally: ExportTally) -> tuple[dict[bytes, _BestResponse], set[bytes]]:
+    """Find the prompts of supported and of hallucinated responses.
+
+    Returns:
+        Hash of a prompt -> its best supported response; hashes of the prompts that have a hallucinated response.
+    """
+    supported: dict[bytes, _BestResponse] = {}
     rejected: set[bytes] = set()
     for number, row in enumerate(read([*SCALARS, "question", "context"])):
-        tally.passed += row["verdict"] == SUPPORTED
-        why = reason(row, options)
-        if why == HALLUCINATED:
-            if prompt(row, options):
-                rejected.add(key_of(row))
+        tally.supported += row["verdict"] == SUPPORTED
+        omission = find_omission_reason(row, options)
+        if omission == HALLUCINATED:
+            if make_prompt(row, options):
+                rejected.add(hash_prompt(row))
             else:
-                tally.left_out[NO_QUESTION] += 1
-        elif why:
-            tally.left_out[why] += 1
+                tally.omitted[NO_QUESTION] += 1
+        elif omission:
+            tally.omitted[omission] += 1
         else:
-            best = supported.setdefault(key_of(row), _Best(rank(row), number))
+            best = supported.setdefault(hash_prompt(row), _BestResponse(rank_row(row), number))
             best.count += 1
-            if rank(row) < best.rank:
-                best.rank, best.number = rank(row), number
+            if rank_row(row) < best.rank:
+                best.rank, best.number = rank_row(row), number
     return supported, rejected
 
 
-def _pair(chosen: Row, rejected: Row, options: Options) -> Row:
+def _make_pair(chosen: Row, rejected: Row, options: ExportOptions) -> Row:
     return {
-        "prompt": asked(rejected, options),
-        "chosen": [answered(chosen)],
-        "rejected": [answered(rejected)],
-        "chosen_score": finite(chosen["score"]),
-        "rejected_score": finite(rejected["score"]),
-        "provenance": {"chosen": provenance(chosen), "rejected": provenance(rejected)},
+        "prompt": make_prompt_messages(rejected, options),
+        "chosen": [make_response_message(chosen)],
+        "rejected": [make_response_message(rejected)],
+        "chosen_score": finite_or_none(chosen["score"]),
+        "rejected_score": finite_or_none(rejected["score"]),
+        "provenance": {"chosen": make_provenance(chosen), "rejected": make_provenance(rejected)},
     }

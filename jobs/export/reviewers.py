@@ -1,70 +1,80 @@
-"""Responses with a flagged sentence, for people in Label Studio or Argilla: every sentence a span with our opinion."""
+"""Export responses with a flagged sentence to Label Studio or Argilla: every sentence is a span with RAGAssay's verdict."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragassay.jobs.export.rows import NO_FLAGGED_SENTENCE, NOT_SCORED, SCALARS, TEXTS, Options, Read, Row, Tally, finite
+from ragassay.jobs.export.rows import (
+    NO_FLAGGED_SENTENCE,
+    NOT_SCORED,
+    SCALARS,
+    TEXTS,
+    ExportOptions,
+    ExportTally,
+    Row,
+    RowReader,
+    finite_or_none,
+)
 from ragassay.schemas.columns import SUPPORTED
 from ragassay.schemas.review import ReviewLabel
 
-SPANS = "sentences"
-"""Name of what people label: the Labels tag of Label Studio, the span question of Argilla."""
+LABEL_FIELD = "sentences"
+"""Name of the labels: the Labels tag of Label Studio, the span question of Argilla."""
 
 
-def label_studio(read: Read, options: Options, tally: Tally) -> Iterator[Row]:
-    """Tasks of Label Studio; our opinion is a prediction, which it shows before anybody has labelled."""
-    for row in _with_flags(read, tally):
+def make_label_studio_tasks(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+    """Make Label Studio tasks; RAGAssay's verdicts are predictions, which Label Studio shows before anybody labels."""
+    for row in _read_flagged_rows(read, tally):
         regions = [
             {
                 "id": f"sentence-{number}",
-                "from_name": SPANS,
+                "from_name": LABEL_FIELD,
                 "to_name": "response",
                 "type": "labels",
-                "score": finite(sentence["score"]),
-                "value": {**_place(sentence), "text": sentence["text"], "labels": [_opinion(sentence)]},
+                "score": finite_or_none(sentence["score"]),
+                "value": {**_span(sentence), "text": sentence["text"], "labels": [_verdict_label(sentence)]},
             }
             for number, sentence in enumerate(row["sentences"])
         ]
-        prediction = {"model_version": row["run_id"], "score": finite(row["score"]), "result": regions}
-        yield {"data": {**_texts(row), **_origin(row)}, "predictions": [prediction]}
+        prediction = {"model_version": row["run_id"], "score": finite_or_none(row["score"]), "result": regions}
+        yield {"data": {**_texts(row), **_metadata(row)}, "predictions": [prediction]}
 
 
-def argilla(read: Read, options: Options, tally: Tally) -> Iterator[Row]:
-    """Records of Argilla; our opinion is a suggestion."""
-    for row in _with_flags(read, tally):
+def make_argilla_records(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+    """Make Argilla records; RAGAssay's verdicts are suggestions."""
+    for row in _read_flagged_rows(read, tally):
         sentences = row["sentences"]
         suggestion = {
-            "value": [{**_place(sentence), "label": _opinion(sentence)} for sentence in sentences],
-            "score": [_share(sentence["score"]) for sentence in sentences],
+            "value": [{**_span(sentence), "label": _verdict_label(sentence)} for sentence in sentences],
+            "score": [_unit_score(sentence["score"]) for sentence in sentences],
             "agent": row["run_id"],
         }
         if None in suggestion["score"]:
             suggestion["score"] = None
-        origin = {name: value for name, value in _origin(row).items() if value is not None}
+        origin = {name: value for name, value in _metadata(row).items() if value is not None}
         name = f"{row['partition']}/{row['row_id']}" if row["partition"] else row["row_id"]
-        yield {"id": name, "fields": _texts(row), "metadata": origin, "suggestions": {SPANS: suggestion}}
+        yield {"id": name, "fields": _texts(row), "metadata": origin, "suggestions": {LABEL_FIELD: suggestion}}
 
 
-def _with_flags(read: Read, tally: Tally) -> Iterator[Row]:
+def _read_flagged_rows(read: RowReader, tally: ExportTally) -> Iterator[Row]:
     for row in read([*SCALARS, *TEXTS, "sentences"]):
-        tally.passed += row["verdict"] == SUPPORTED
+        tally.supported += row["verdict"] == SUPPORTED
         if any(sentence["flagged"] for sentence in row["sentences"] or []):
             tally.used += 1
             yield row
         else:
-            tally.left_out[NOT_SCORED if row["verdict"] is None else NO_FLAGGED_SENTENCE] += 1
+            tally.omitted[NOT_SCORED if row["verdict"] is None else NO_FLAGGED_SENTENCE] += 1
 
 
-def _opinion(sentence: Mapping[str, Any]) -> str:
+def _verdict_label(sentence: Mapping[str, Any]) -> str:
     return (ReviewLabel.UNSUPPORTED if sentence["flagged"] else ReviewLabel.SUPPORTED).value
 
 
-def _place(sentence: Mapping[str, Any]) -> dict[str, int]:
+def _span(sentence: Mapping[str, Any]) -> dict[str, int]:
     return {"start": sentence["start"], "end": sentence["end"]}
 
 
-def _share(score: float | None) -> float | None:
-    """Argilla's scores lie between 0 and 1; ours do under `positive: cdf` and most means, and are left out where they don't."""
+def _unit_score(score: float | None) -> float | None:
+    """Return a score between 0 and 1, as Argilla needs it; None for others, which `positive: clip` and some means produce."""
     return score if score is not None and 0 <= score <= 1 else None
 
 
@@ -73,6 +83,6 @@ def _texts(row: Row) -> dict[str, str]:
     return {"question": row["question"] or "", "context": context, "response": row["response"]}
 
 
-def _origin(row: Row) -> dict[str, Any]:
+def _metadata(row: Row) -> dict[str, Any]:
     names = ("row_id", "partition", "verdict", "run_id")
-    return {**{name: row[name] for name in names}, "score": finite(row["score"])}
+    return {**{name: row[name] for name in names}, "score": finite_or_none(row["score"])}

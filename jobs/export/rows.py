@@ -1,4 +1,4 @@
-"""What every export does with a row: read it, say why it is left out, make its messages."""
+"""Read the rows of an export, decide which are omitted, and make their messages."""
 
 import json
 import math
@@ -28,8 +28,8 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the user asked for; see `jobs.export.run.export`."""
+class ExportOptions:
+    """Options of an export; see `jobs.export.run.export`."""
 
     system: str | None
     context_in_prompt: bool
@@ -38,26 +38,26 @@ class Options:
 
 
 @dataclass
-class Tally:
-    """Where each row went, counted while rows are made."""
+class ExportTally:
+    """Counts of the rows, updated while they are exported."""
 
-    passed: int = 0
+    supported: int = 0
     used: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    omitted: Counter[str] = field(default_factory=Counter)
 
 
-Read = Callable[[Sequence[str]], Iterator[Row]]
+RowReader = Callable[[Sequence[str]], Iterator[Row]]
 """Reads the rows of `scored/` with some columns, in the same order every time."""
 
 
-def rows(scored: ScoredDataset, columns: Sequence[str]) -> Iterator[Row]:
-    """Rows of `scored/`, with their partition."""
+def read_scored_rows(scored: ScoredDataset, columns: Sequence[str]) -> Iterator[Row]:
+    """Read the rows of `scored/`, with their partition."""
     for file, row in scored.rows(columns):
         yield {**row, "partition": file.partition_name}
 
 
-def prompt(row: Row, options: Options) -> str:
-    """The user's message: passages, then the question; empty where there is neither."""
+def make_prompt(row: Row, options: ExportOptions) -> str:
+    """Make the user's message: passages, then the question; empty without both."""
     question = row["question"] or ""
     passages = [p for p in row["context"] or [] if p and p.strip()] if options.context_in_prompt else []
     if not passages:
@@ -66,44 +66,44 @@ def prompt(row: Row, options: Options) -> str:
     return f"{context}\n\nQuestion: {question}" if question.strip() else context
 
 
-def asked(row: Row, options: Options) -> list[dict[str, str]]:
-    """System message, if any, and the user's."""
+def make_prompt_messages(row: Row, options: ExportOptions) -> list[dict[str, str]]:
+    """Make the system message, if any, and the user's message."""
     system = [{"role": "system", "content": options.system}] if options.system else []
-    return [*system, {"role": "user", "content": prompt(row, options)}]
+    return [*system, {"role": "user", "content": make_prompt(row, options)}]
 
 
-def answered(row: Row) -> dict[str, str]:
-    """The response as a message."""
+def make_response_message(row: Row) -> dict[str, str]:
+    """Make a message of the response."""
     return {"role": "assistant", "content": row["response"]}
 
 
-def provenance(row: Row) -> Row:
-    """Where a row comes from."""
+def make_provenance(row: Row) -> Row:
+    """Return where a row comes from."""
     names = ("row_id", "partition", "run_id")
-    return {**{name: row[name] for name in names}, "threshold": finite(row["threshold"])}
+    return {**{name: row[name] for name in names}, "threshold": finite_or_none(row["threshold"])}
 
 
-def finite(number: float | None) -> float | None:
-    """JSON has no infinity, which a threshold that lets everything pass may be."""
+def finite_or_none(number: float | None) -> float | None:
+    """Return a finite number, else None: JSON has no infinity, but a threshold that passes everything is infinite."""
     return number if number is not None and math.isfinite(number) else None
 
 
-def reason(row: Row, options: Options) -> str | None:
-    """Why a response is no training example; None if it is one."""
+def find_omission_reason(row: Row, options: ExportOptions) -> str | None:
+    """Return why a response is not a training example; None if it is one."""
     if row["verdict"] is None:
         return NOT_SCORED
     if row["verdict"] != SUPPORTED:
         return HALLUCINATED
     if options.only_clean and row["flagged_sentences"]:
         return FLAGGED_SENTENCE
-    return None if prompt(row, options) else NO_QUESTION
+    return None if make_prompt(row, options) else NO_QUESTION
 
 
-def key_of(row: Row) -> bytes:
-    """Hash of question and context."""
+def hash_prompt(row: Row) -> bytes:
+    """Hash question and context."""
     return blake2b(json.dumps([row["question"], row["context"]]).encode(), digest_size=16).digest()
 
 
-def rank(row: Row) -> tuple[float, str, str]:
-    """Best score first, then by id: an order that does not depend on files."""
+def rank_row(row: Row) -> tuple[float, str, str]:
+    """Rank a row: best score first, then by id, so that the order does not depend on files."""
     return -row["score"], row["row_id"], row["partition"]

@@ -1,4 +1,4 @@
-"""`export`: choose the format, check what is asked for, write, and account for every row."""
+"""Write an export (`ragassay export`): choose the format, check the options, write, and account for every row."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from functools import partial
 from itertools import chain
 
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.export.examples import EXAMPLES, examples, messages
-from ragassay.jobs.export.flagged import REVIEW, flagged
-from ragassay.jobs.export.pairs import pairs
-from ragassay.jobs.export.reviewers import argilla, label_studio
-from ragassay.jobs.export.rows import Options, Read, Row, Tally, rows
+from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, make_examples, make_messages
+from ragassay.jobs.export.flagged import FLAGGED_SCHEMA, list_flagged_sentences
+from ragassay.jobs.export.pairs import make_pairs
+from ragassay.jobs.export.reviewers import make_argilla_records, make_label_studio_tasks
+from ragassay.jobs.export.rows import ExportOptions, ExportTally, Row, RowReader, read_scored_rows
 from ragassay.jobs.export.write import write_json, write_jsonl, write_parquet
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import unchanged
@@ -20,8 +20,8 @@ from ragassay.jobs.storage.writable import new_file
 from ragassay.pipeline.errors import ConfigError, OutputError
 
 
-class Format(StrEnum):
-    """What an export is for."""
+class ExportFormat(StrEnum):
+    """Format of an export."""
 
     MESSAGES = "messages"
     PARQUET = "parquet"
@@ -31,110 +31,112 @@ class Format(StrEnum):
     ARGILLA = "argilla"
 
 
-FOR_REVIEWERS = {Format.FLAGGED, Format.LABEL_STUDIO, Format.ARGILLA}
+REVIEW_FORMATS = {ExportFormat.FLAGGED, ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
 
 
 @dataclass(frozen=True)
-class Exported:
-    """What was written, and of which rows: `rows` = `used` + the sum of `left_out`.
+class ExportResult:
+    """Counts of an export: `rows` = `used` + the sum of `omitted`.
 
     Attributes:
         written: Examples, pairs or sentences written.
-        passed: Rows whose verdict is supported, written or not.
-        left_out: Reason -> rows of which nothing was written.
-        used: Rows of which something was written.
+        supported: Rows with the verdict supported, written or not.
+        omitted: Reason -> rows that are not in the file.
+        used: Rows that are in the file.
     """
 
     written: int
-    passed: int
-    left_out: dict[str, int]
+    supported: int
+    omitted: dict[str, int]
     used: int
 
     @property
     def rows(self) -> int:
-        """Rows of `scored/`."""
-        return self.used + sum(self.left_out.values())
+        """Number of rows in `scored/`."""
+        return self.used + sum(self.omitted.values())
 
 
 def export(
     output: Folder,
     dest: str,
-    fmt: Format,
+    export_format: ExportFormat,
     *,
     system: str | None = None,
     context_in_prompt: bool = True,
     only_clean: bool = False,
     near_duplicates: float | None = None,
-) -> Exported:
-    """Write the rows of `scored/` that a format asks for into one file, whole or not at all.
+) -> ExportResult:
+    """Write rows of `scored/` into one file in a format, whole or not at all.
 
-    `messages` and `parquet` hold the supported responses. `dpo` holds a pair for each hallucinated response: it is rejected,
-    and chosen is the best-scored supported response to the same question over the same context, which the scores trust
-    most. `flagged` holds every flagged sentence, for people to fill in `supported`; `label-studio` and `argilla` the responses
-    with a flagged sentence, all their sentences as spans with our opinion.
+    `messages` and `parquet` contain the supported responses. `dpo` contains a pair for each hallucinated response: it is
+    rejected, and the best-scored supported response to the same question and context is chosen. `flagged` contains every
+    flagged sentence, with an empty column `supported` for reviewers. `label-studio` and `argilla` contain the responses with a
+    flagged sentence, and all their sentences as spans with RAGAssay's verdict.
 
     Args:
-        output: The output folder, finalised.
+        output: A finalized output folder.
         dest: File to write, a path or an object-store URI; JSON lines are compressed if it ends in `.gz`.
-        fmt: What to write.
+        export_format: The format.
         system: System message to put first.
-        context_in_prompt: Put the passages before the question.
-        only_clean: Leave out supported responses that have a flagged sentence.
-        near_duplicates: Jaccard similarity of word 3-shingles, above 0 and up to 1, from which two questions count as the
-            same; of those the highest-scored response stays. Up to 1,024 words it is exact, from there an estimate.
+        context_in_prompt: Whether the prompt contains the passages.
+        only_clean: Whether to omit supported responses that have a flagged sentence.
+        near_duplicates: Jaccard similarity of word 3-shingles, above 0 and at most 1, from which two questions count as the
+            same; the best-scored response stays. It is exact up to 1,024 words, and an estimate above.
 
     Raises:
-        ConfigError: An option is out of range, or has no meaning for this format.
-        OutputError: There are no verdicts, nothing to write, or the file exists or can't be written.
+        ConfigError: An option is out of range, or does not apply to this format.
+        OutputError: There are no verdicts, there is nothing to write, or the file exists or can't be written.
     """
-    options = Options(system, context_in_prompt, only_clean, near_duplicates)
-    _check_options(fmt, options)
+    options = ExportOptions(system, context_in_prompt, only_clean, near_duplicates)
+    _check_options(export_format, options)
     target = new_file(dest, output)
-    read, tally = partial(rows, open_scored(output).require_verdicts()), Tally()
-    made = _MAKERS[fmt](read, options, tally)
-    first = next(made, None)
+    read, tally = partial(read_scored_rows, open_scored(output).require_verdicts()), ExportTally()
+    made_rows = _MAKERS[export_format](read, options, tally)
+    first = next(made_rows, None)
     if first is None:
-        raise _nothing(output, fmt, tally)
-    written = _WRITERS[fmt](target, chain([first], made, unchanged(output)))
-    return Exported(written, tally.passed, dict(tally.left_out), tally.used)
+        raise _nothing_to_write(output, export_format, tally)
+    written = _WRITERS[export_format](target, chain([first], made_rows, unchanged(output)))
+    return ExportResult(written, tally.supported, dict(tally.omitted), tally.used)
 
 
-def _check_options(fmt: Format, options: Options) -> None:
+def _check_options(export_format: ExportFormat, options: ExportOptions) -> None:
     similarity = options.near_duplicates
     if similarity is not None and not 0 < similarity <= 1:
         raise ConfigError(errors.SIMILARITY_OUT_OF_RANGE, similarity=similarity)
-    if similarity is not None and fmt not in (Format.MESSAGES, Format.PARQUET):
-        raise ConfigError(errors.NO_NEAR_DUPLICATES, format=fmt)
-    if fmt in FOR_REVIEWERS and (options.system is not None or not options.context_in_prompt or options.only_clean):
-        raise ConfigError(errors.OPTIONS_OF_FLAGGED)
+    if similarity is not None and export_format not in (ExportFormat.MESSAGES, ExportFormat.PARQUET):
+        raise ConfigError(errors.NO_NEAR_DUPLICATES, format=export_format)
+    if export_format in REVIEW_FORMATS and (options.system is not None or not options.context_in_prompt or options.only_clean):
+        raise ConfigError(errors.PROMPT_OPTIONS)
 
 
-def _nothing(output: Folder, fmt: Format, tally: Tally) -> OutputError:
-    size = sum(tally.left_out.values())
-    if not size:
+def _nothing_to_write(output: Folder, export_format: ExportFormat, tally: ExportTally) -> OutputError:
+    row_count = sum(tally.omitted.values())
+    if not row_count:
         return OutputError(errors.NO_ROWS, output=output.uri)
-    why = ", ".join(f"{count:,} {reason}" for reason, count in tally.left_out.most_common())
-    what = {
-        Format.DPO: "no pair: that is a supported and a hallucinated response, of different text, to the same question over "
-        "the same context",
-        **dict.fromkeys(FOR_REVIEWERS, "no sentence is flagged"),
-    }.get(fmt, "no row passes")
-    return OutputError(errors.NOTHING_PASSES, output=output.uri, format=fmt, what=what, rows=size, why=why)
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in tally.omitted.most_common())
+    problem = {
+        ExportFormat.DPO: "no pair: a pair needs a supported and a hallucinated response with different texts to the same "
+        "question and context",
+        **dict.fromkeys(REVIEW_FORMATS, "no sentence is flagged"),
+    }.get(export_format, "no row passes")
+    return OutputError(
+        errors.NOTHING_PASSES, output=output.uri, format=export_format, what=problem, rows=row_count, why=reasons
+    )
 
 
-_MAKERS: dict[Format, Callable[[Read, Options, Tally], Iterator[Row]]] = {
-    Format.MESSAGES: messages,
-    Format.PARQUET: examples,
-    Format.DPO: pairs,
-    Format.FLAGGED: flagged,
-    Format.LABEL_STUDIO: label_studio,
-    Format.ARGILLA: argilla,
+_MAKERS: dict[ExportFormat, Callable[[RowReader, ExportOptions, ExportTally], Iterator[Row]]] = {
+    ExportFormat.MESSAGES: make_messages,
+    ExportFormat.PARQUET: make_examples,
+    ExportFormat.DPO: make_pairs,
+    ExportFormat.FLAGGED: list_flagged_sentences,
+    ExportFormat.LABEL_STUDIO: make_label_studio_tasks,
+    ExportFormat.ARGILLA: make_argilla_records,
 }
-_WRITERS: dict[Format, Callable[[Folder, Iterator[Row]], int]] = {
-    Format.MESSAGES: write_jsonl,
-    Format.PARQUET: partial(write_parquet, schema=EXAMPLES),
-    Format.DPO: write_jsonl,
-    Format.FLAGGED: partial(write_parquet, schema=REVIEW),
-    Format.LABEL_STUDIO: write_json,
-    Format.ARGILLA: write_json,
+_WRITERS: dict[ExportFormat, Callable[[Folder, Iterator[Row]], int]] = {
+    ExportFormat.MESSAGES: write_jsonl,
+    ExportFormat.PARQUET: partial(write_parquet, schema=EXAMPLE_SCHEMA),
+    ExportFormat.DPO: write_jsonl,
+    ExportFormat.FLAGGED: partial(write_parquet, schema=FLAGGED_SCHEMA),
+    ExportFormat.LABEL_STUDIO: write_json,
+    ExportFormat.ARGILLA: write_json,
 }

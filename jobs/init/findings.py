@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.evaluation.labels import LabelSource, to_labels
+from ragassay.jobs.evaluation.labels import LabelSource, parse_labels
 from ragassay.jobs.init import errors
 from ragassay.jobs.init.choices import Choice, choose_columns, choose_talk
 from ragassay.jobs.init.columns import Column, columns_of, mean
@@ -149,7 +149,7 @@ def _find_labels(columns: Sequence[Column]) -> dict[str, bool]:
             continue
         for meaning in (SUPPORTED, None):
             try:
-                to_labels(pa.array(values), LabelSource(column.name, meaning))
+                parse_labels(pa.array(values), LabelSource(column.name, meaning))
             except (InputError, pa.ArrowException):
                 continue
             found[passthrough_name(column.name)] = meaning is not None

@@ -1,1 +1,1 @@
-"""One self-contained HTML page about a scored output: gather -> charts -> page."""
+"""Make the HTML report, the printed tables and the review page."""

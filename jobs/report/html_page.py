@@ -1,4 +1,4 @@
-"""A page that we write: one HTML file that opens from disk, and asks no network for anything."""
+"""Render an HTML file that opens from disk and loads nothing from the network."""
 
 import base64
 import hashlib
@@ -10,22 +10,22 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 
-def fill_page(folder: Path, functions: Mapping[str, Callable[..., Any]] | None = None, **values: Any) -> str:
-    """Make a page of a template, a style and one script.
+def render_page(folder: Path, template_filters: Mapping[str, Callable[..., Any]] | None = None, **values: Any) -> str:
+    """Render a page from a template, a style sheet and one script.
 
-    Log text is hostile, and so is what a model made of it: the template escapes everything, and a content-security-policy lets
-    nothing run but the page's own script, by its hash.
+    Log texts and model outputs are untrusted: the template escapes everything, and a content security policy allows only the
+    page's own script, by its hash.
 
     Args:
-        folder: Where they stand: page.html, page.css and page.js.
-        functions: More filters of the template, by name.
-        values: What the template shows, beside `policy`, `style` and `script`.
+        folder: Folder of page.html, page.css and page.js.
+        template_filters: More template filters, by name.
+        values: Template values, in addition to `policy`, `style` and `script`.
     """
     environment = Environment(
         loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= functions or {}
-    # What jinja's filter does not escape for HTML is escaped here: U+2028, and halves of surrogate pairs, which UTF-8 has not.
+    environment.filters |= template_filters or {}
+    # Jinja's filter does not escape U+2028 and lone surrogates, which UTF-8 can't encode; ASCII output does.
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": True, "allow_nan": False}
     script = (folder / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""Texts cut into pieces, each with what it is marked as: what a context lacks, where to look in it, what is quoted of it."""
+"""Cut texts into marked pieces: terms missing from the context, the passage piece to look at, quotes."""
 
 import itertools
 import re
@@ -7,83 +7,90 @@ from collections.abc import Iterable, Sequence, Set
 import numpy as np
 
 from ragassay.jobs.display.visible import make_visible
-from ragassay.jobs.report.explained import Explanation
+from ragassay.jobs.report.explanations import ShownExplanation
 from ragassay.pipeline.detectors.terms import content_words
 
-LONGEST = 20_000
+MAX_CHARACTERS = 20_000
 MISSING, NEW, BEST, QUOTE = "missing", "new", "best", "quote"
-"""What a detector finds missing from the context; a word that neither context nor question has; the piece of a passage nearest
-to a flagged sentence; what an explanation quotes."""
+"""Marks: a term that a detector misses in the context; a word that neither context nor question contains; the piece of a
+passage nearest to a flagged sentence; a quote of an explanation."""
 
 Piece = tuple[str, str]
-"""A text, and what it is marked as; empty where it is not."""
+"""A text and its mark; an empty mark means none."""
 
 Span = tuple[int, int, str]
-"""Start, end, and what it is marked as."""
+"""Start, end, mark."""
 
 
-def cut(text: str, spans: Iterable[Span]) -> list[Piece]:
-    """A text in pieces, nothing left out; where spans overlap the later one is seen. An empty text has no piece."""
+def cut_text(text: str, spans: Iterable[Span]) -> list[Piece]:
+    """Cut a text into pieces, without loss; of overlapping spans the later one wins. An empty text has no pieces."""
     if not text:
         return []
-    kinds = [""]
-    paint = np.zeros(len(text), dtype=np.int8)
-    for start, end, kind in spans:
-        if kind not in kinds:
-            kinds.append(kind)
-        paint[max(start, 0) : max(end, 0)] = kinds.index(kind)
-    ends = [0, *(np.flatnonzero(np.diff(paint)) + 1).tolist(), len(text)]
-    return [(text[a:b], kinds[paint[a]]) for a, b in itertools.pairwise(ends)]
+    marks = [""]
+    mark_numbers = np.zeros(len(text), dtype=np.int8)
+    for start, end, mark in spans:
+        if mark not in marks:
+            marks.append(mark)
+        mark_numbers[max(start, 0) : max(end, 0)] = marks.index(mark)
+    bounds = [0, *(np.flatnonzero(np.diff(mark_numbers)) + 1).tolist(), len(text)]
+    return [(text[a:b], marks[mark_numbers[a]]) for a, b in itertools.pairwise(bounds)]
 
 
-def sentence_pieces(text: str, missing: Iterable[str], known: Set[str] | None, language: str) -> list[Piece]:
-    """A sentence with what its context lacks; cut where it is too long to show.
+def mark_sentence(text: str, missing_terms: Iterable[str], known_stems: Set[str] | None, language: str) -> list[Piece]:
+    """Mark the terms of a sentence that its context lacks; cut a sentence that is too long to show.
 
     Args:
         text: The sentence.
-        missing: What it names and the context does not, by a detector, as it stands in the sentence.
-        known: Stems of the words of context and question; None marks no words.
+        missing_terms: Terms that a detector misses in the context, as they appear in the sentence.
+        known_stems: Stems of the words of context and question; None marks no words.
         language: ISO 639-1 code, for stop words and stems.
     """
-    shown = text[:LONGEST]
+    shown = text[:MAX_CHARACTERS]
     spans: list[Span] = []
-    if known is not None:
-        spans += [(start, end, NEW) for start, end, stem in content_words(shown, language) if stem not in known]
-    for named in dict.fromkeys(missing):
-        if words := named.split():
-            # A number is not found within a longer one, and a name's words may stand on two lines.
+    if known_stems is not None:
+        spans += [(start, end, NEW) for start, end, stem in content_words(shown, language) if stem not in known_stems]
+    for term in dict.fromkeys(missing_terms):
+        if words := term.split():
+            # A number must not match within a longer one, and a name's words may be on two lines.
             pattern = r"(?<!\w)(?<!\d[.,])" + r"\s+".join(map(re.escape, words)) + r"(?!\w)(?![.,]\d)"
             spans += [(*match.span(), MISSING) for match in re.finditer(pattern, shown)]
-    return [*cut(shown, spans), *([(left_out(len(text) - LONGEST), "")] if len(text) > LONGEST else [])]
+    return [
+        *cut_text(shown, spans),
+        *([(describe_omitted(len(text) - MAX_CHARACTERS), "")] if len(text) > MAX_CHARACTERS else []),
+    ]
 
 
-def marked(
-    passages: Sequence[str], explanations: Iterable[Explanation], best: Iterable[tuple[int, int, int]] = ()
+def mark_passages(
+    passages: Sequence[str], explanations: Iterable[ShownExplanation], best: Iterable[tuple[int, int, int]] = ()
 ) -> list[list[Piece]]:
-    """Every passage cut into pieces.
+    """Cut every passage into marked pieces.
 
     Args:
         passages: The context.
-        explanations: What they quote is marked where it stands.
+        explanations: Explanations whose quotes are marked.
         best: (passage, start, end) of pieces to look at.
     """
     spans: dict[int, list[Span]] = {}
     for passage, start, end in best:
         spans.setdefault(passage, []).append((start, end, BEST))
-    for e in explanations:
-        # A quote that does not stand there is shown with its explanation, but nothing is marked.
-        if e.quote and 0 <= e.passage < len(passages) and passages[e.passage][e.start : e.end] == e.quote:
-            spans.setdefault(e.passage, []).append((e.start, e.end, QUOTE))
-    return [cut(passage, spans.get(i, [])) for i, passage in enumerate(passages)]
+    for explanation in explanations:
+        # A quote that is not at its stated position is shown with the explanation, but not marked.
+        if (
+            explanation.quote
+            and 0 <= explanation.passage < len(passages)
+            and passages[explanation.passage][explanation.start : explanation.end] == explanation.quote
+        ):
+            spans.setdefault(explanation.passage, []).append((explanation.start, explanation.end, QUOTE))
+    return [cut_text(passage, spans.get(i, [])) for i, passage in enumerate(passages)]
 
 
-def shortened(text: str) -> str:
-    """`visible`, and cut after LONGEST characters with a word on how many are missing."""
-    if len(text) <= LONGEST:
+def shorten_text(text: str) -> str:
+    """Make a text visible, and cut it after MAX_CHARACTERS with a note on the rest."""
+    if len(text) <= MAX_CHARACTERS:
         return make_visible(text)
-    return f"{make_visible(text[:LONGEST])} {left_out(len(text) - LONGEST)}"
+    return f"{make_visible(text[:MAX_CHARACTERS])} {describe_omitted(len(text) - MAX_CHARACTERS)}"
 
 
-def left_out(characters: int) -> str:
-    """The word on how many are missing."""
+def describe_omitted(characters: int) -> str:
+    """Return the note on omitted characters."""
     return f"[… {characters:,} more characters]"

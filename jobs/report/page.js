@@ -9,21 +9,21 @@ function filter() {
   const words = search.value.toLowerCase();
   let count = 0;
   for (const article of articles) {
-    const fits = article.textContent.toLowerCase().includes(words)
+    const matches = article.textContent.toLowerCase().includes(words)
       && selects.every((select) => select.value === "" || article.dataset[select.name] === select.value.slice(1));
-    article.hidden = !fits;
-    count += fits ? 1 : 0;
+    article.hidden = !matches;
+    count += matches ? 1 : 0;
   }
   shown.textContent = String(count);
   if (more && (words || selects.some((select) => select.value !== ""))) more.open = true;
 }
 
-function near(sentence, on) {
+function highlightPassage(sentence, on) {
   const passages = sentence.closest("article").querySelectorAll(".passage");
   for (const passage of passages) passage.classList.toggle("near", on && passage.dataset.number === sentence.dataset.passage);
 }
 
-function open(sentence) {
+function unfoldPassage(sentence) {
   const passage = sentence.closest("article").querySelector(".passage.near");
   const folded = passage && passage.closest("details:not(#more)");
   if (folded) folded.open = true;
@@ -33,9 +33,9 @@ if (search) {
   search.addEventListener("input", filter);
   for (const select of selects) select.addEventListener("change", filter);
   for (const sentence of document.querySelectorAll(".sentence")) {
-    for (const event of ["mouseenter", "focus"]) sentence.addEventListener(event, () => near(sentence, true));
-    for (const event of ["mouseleave", "blur"]) sentence.addEventListener(event, () => near(sentence, false));
-    sentence.addEventListener("click", () => open(sentence));
+    for (const event of ["mouseenter", "focus"]) sentence.addEventListener(event, () => highlightPassage(sentence, true));
+    for (const event of ["mouseleave", "blur"]) sentence.addEventListener(event, () => highlightPassage(sentence, false));
+    sentence.addEventListener("click", () => unfoldPassage(sentence));
   }
 }
 

@@ -1,4 +1,4 @@
-"""What the manifest tells of how the verdicts came about: the fit, the runs, the files, the settings."""
+"""Show how the verdicts were made, from the manifest: fit, runs, files, settings."""
 
 import json
 from collections import Counter
@@ -6,13 +6,13 @@ from collections import Counter
 from ragassay.jobs.display.text_table import TextTable, format_number
 from ragassay.schemas.manifest import SCORED, Manifest, Run
 
-LAST_RUNS = 20
-MOST_FILES = 20
-"""Runs, and unreadable files, that are shown."""
+MAX_RUNS = 20
+MAX_FILES = 20
+"""Runs, and unreadable files, that the report shows."""
 
 
-def fit_table(run: Run) -> TextTable | None:
-    """mu and sigma of each member; None where no row had a score."""
+def make_fit_table(run: Run) -> TextTable | None:
+    """Make a table of each member's mu and sigma; None if no row has a score."""
     fit = run.fit
     if fit is None or not fit.members:
         return None
@@ -29,59 +29,61 @@ def fit_table(run: Run) -> TextTable | None:
         ]
         for name, member in fit.members.items()
     ]
-    header = ["member", "value", "mu", "sigma", "weight", "alone suspicious below", "values", "lowest"]
+    header = ["member", "value", "mu", "sigma", "weight", "flags below", "values", "lowest"]
     return TextTable(f"mu and sigma: {fit.source}", header, rows)
 
 
-def rule_text(run: Run) -> str:
-    """How sentences became a response's score; empty where no row had one."""
+def describe_rule(run: Run) -> str:
+    """Describe how sentence scores become a response's score; empty if no row has one."""
     fit = run.fit
-    return f"Sentences are put together by their {fit.mean} mean, {fit.positive} (epsilon {fit.epsilon:g})." if fit else ""
+    return (
+        f"A response's score is the {fit.mean} mean of its sentences, {fit.positive} (epsilon {fit.epsilon:g})." if fit else ""
+    )
 
 
-def usage_table(run: Run) -> TextTable | None:
-    """What each member spent in a run; None where it spent nothing."""
+def make_usage_table(run: Run) -> TextTable | None:
+    """Make a table of what each member used in a run; None if nothing."""
     if not run.usage:
         return None
-    names = list(dict.fromkeys(name for spent in run.usage.values() for name in spent))
+    names = list(dict.fromkeys(name for usage in run.usage.values() for name in usage))
     rows = [
-        [member, run.dtypes.get(member, ""), *(f"{spent[name]:,.6g}" if name in spent else "" for name in names)]
-        for member, spent in run.usage.items()
+        [member, run.dtypes.get(member, ""), *(f"{usage[name]:,.6g}" if name in usage else "" for name in names)]
+        for member, usage in run.usage.items()
     ]
-    return TextTable(f"spent in run {run.run_id}", ["member", "dtype", *(name.replace("_", " ") for name in names)], rows)
+    return TextTable(f"usage in run {run.run_id}", ["member", "dtype", *(name.replace("_", " ") for name in names)], rows)
 
 
-def runs_table(manifest: Manifest) -> TextTable:
-    """The last runs, the last first."""
+def make_runs_table(manifest: Manifest) -> TextTable:
+    """Make a table of the latest runs, the latest first."""
     rows = [
         [
             run.run_id,
             run.started,
             f"{sum(run.seconds.values()):,.1f}",
-            *(f"{run.rows.get(what, 0):,}" for what in ("in", "scored", "failed", "skipped")),
+            *(f"{run.rows.get(count, 0):,}" for count in ("in", "scored", "failed", "skipped")),
             f"{run.sentences:,}",
             format_number(run.flagged, ","),
         ]
-        for run in reversed(manifest.runs[-LAST_RUNS:])
+        for run in reversed(manifest.runs[-MAX_RUNS:])
     ]
     header = ["run", "started", "seconds", "rows", "scored", "failed", "skipped", "sentences", "flagged"]
-    left = len(manifest.runs) - len(rows)
-    return TextTable(f"runs{f', the last {LAST_RUNS}; {left:,} before them' if left else ''}", header, rows)
+    earlier = len(manifest.runs) - len(rows)
+    return TextTable(f"runs{f', the latest {MAX_RUNS}; {earlier:,} earlier' if earlier else ''}", header, rows)
 
 
-def files_text(manifest: Manifest) -> str:
-    """How many input files there are, and why some could not be read."""
+def describe_files(manifest: Manifest) -> str:
+    """Describe the input files by state, and the errors of unreadable ones."""
     states = Counter(file.state for file in manifest.files.values())
     states[SCORED] += manifest.sealed.files
     counts = sorted((+states).items(), key=lambda state: (-state[1], state[0]))
     text = f"Input files: {', '.join(f'{count:,} {state}' for state, count in counts) or 'none'}."
     unreadable = [f"{file.path}: {file.error}" for file in manifest.files.values() if file.error]
     if unreadable:
-        more = f"; and {len(unreadable) - MOST_FILES:,} more" if len(unreadable) > MOST_FILES else ""
-        text += f" Unreadable: {'; '.join(unreadable[:MOST_FILES])}{more}."
+        more = f"; and {len(unreadable) - MAX_FILES:,} more" if len(unreadable) > MAX_FILES else ""
+        text += f" Unreadable: {'; '.join(unreadable[:MAX_FILES])}{more}."
     return text
 
 
-def settings_text(manifest: Manifest) -> str:
-    """What scores depend on, as the manifest has it."""
+def format_settings(manifest: Manifest) -> str:
+    """Format the settings that scores depend on, as in the manifest."""
     return json.dumps(manifest.fingerprint, indent=1, ensure_ascii=False)

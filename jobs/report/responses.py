@@ -1,4 +1,4 @@
-"""The responses that the page shows: their texts, cut at their sentences, and why each sentence was flagged."""
+"""Read the responses that the report shows: their texts, cut at their sentences, and why each sentence was flagged."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -6,41 +6,42 @@ from typing import Any
 
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import Position, open_scored
-from ragassay.jobs.report.explained import Explanation, Explanations, explanations_of
-from ragassay.jobs.report.marks import Piece, marked, sentence_pieces
-from ragassay.jobs.report.scales import MemberScore, Scales, member_scores
+from ragassay.jobs.report.explanations import ExplanationSummary, ShownExplanation, read_explanations
+from ragassay.jobs.report.marks import Piece, mark_passages, mark_sentence
+from ragassay.jobs.report.scales import MemberScales, MemberScore, list_member_scores
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.calibration.baselines import nearest, words
 from ragassay.pipeline.detectors.terms import known_terms
 from ragassay.pipeline.reasoning.categories import OF_DETECTORS
 from ragassay.schemas.columns import HALLUCINATED
 
-COLUMNS = (
+READ_COLUMNS = (
     "row_key", "row_id", "question", "context", "response", "score", "probability", "verdict", "decided_by", "judge_score",
     "sentences", "members", "evidence", "run_id",
 )  # fmt: skip
-MOST_SENTENCES = 100
+MAX_SENTENCES = 100
 """Sentences shown of a response: those with the lowest scores."""
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """A sentence of a response that is shown.
+class ShownSentence:
+    """A sentence in the report.
 
     Attributes:
         text: Its text.
-        score: Ensemble score; null where the row has none.
+        score: Ensemble score; null if the row has none.
         flagged: Whether it is flagged.
-        passage: Number of its best passage, from 0, by a detector, or else the one that holds most of its words; null where
+        passage: Number of its best passage, from 0, by a detector, or else the one that contains most of its words; null if
             there is none.
-        missing: What it names and the context does not, by a detector: (category of an explanation, kind and text); the
-            category is empty where none is of that kind.
-        explanation: Why it is flagged, by a model; null where it is not, or nothing is to be shown.
-        number: Its place in the response, from 0.
-        told: Whether the page tells why: it is flagged, or the worst of a hallucinated response without a flagged one.
-        pieces: Its text, and what is marked in it.
-        members: What each member says of it.
-        best: [start, end) of the passage's best piece, by a detector; null where there is none.
+        missing: Terms that a detector misses in the context: (category of an explanation, kind and text); the category is
+            empty if the kind has none.
+        explanation: Why it is flagged, by a model; null if it is not flagged or has no explanation to show.
+        number: Its number in the response, from 0.
+        is_detailed: Whether the report shows details: it is flagged, or the worst of a hallucinated response without a flagged
+            one.
+        pieces: Its text in marked pieces.
+        members: Each member's score.
+        best: [start, end) of the passage's best piece, by a detector; null if there is none.
     """
 
     text: str
@@ -48,32 +49,32 @@ class Sentence:
     flagged: bool
     passage: int | None
     missing: tuple[tuple[str, str], ...] = ()
-    explanation: Explanation | None = None
+    explanation: ShownExplanation | None = None
     number: int = 0
-    told: bool = False
+    is_detailed: bool = False
     pieces: tuple[Piece, ...] = ()
     members: tuple[MemberScore, ...] = ()
     best: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
-class Passage:
-    """A passage of a context that is shown.
+class ShownPassage:
+    """A passage of a context in the report.
 
     Attributes:
-        number: Its place, from 0.
-        pieces: Its text, and what is marked in it; none of an empty passage.
-        best: Whether it is the best of a sentence of which the page tells why.
+        number: Its number, from 0.
+        pieces: Its text in marked pieces; none of an empty passage.
+        is_best: Whether it is the best passage of a sentence with details.
     """
 
     number: int
     pieces: list[Piece]
-    best: bool
+    is_best: bool
 
 
 @dataclass(frozen=True)
-class Response:
-    """A response that is shown.
+class ShownResponse:
+    """A response in the report.
 
     Attributes:
         row_id: The user's id.
@@ -81,12 +82,12 @@ class Response:
         score: Response score.
         probability: P(supported) by a calibration; null without one.
         verdict: supported or hallucinated.
-        decided_by: Whose verdict it is.
-        judge_score: The judge's number, where it decided; else null.
-        label: What a label column says of it, as text; empty where nothing.
-        question: The question; null where the logs have none.
+        decided_by: The ensemble or judge that decided.
+        judge_score: The judge's score if it decided; else null.
+        label: Value of the label column, as text; empty without one.
+        question: The question; null if the logs have none.
         context: Its passages.
-        parts: The response from its start to its end: text between sentences (plain strings), and sentences.
+        parts: The whole response in order: sentences, and the texts between them (strings).
     """
 
     row_id: str
@@ -98,53 +99,58 @@ class Response:
     judge_score: float | None
     label: str
     question: str | None
-    context: list[Passage]
-    parts: list[str | Sentence]
+    context: list[ShownPassage]
+    parts: list[str | ShownSentence]
 
     @property
-    def sentences(self) -> list[Sentence]:
+    def sentences(self) -> list[ShownSentence]:
         """The sentences that are shown."""
-        return [part for part in self.parts if isinstance(part, Sentence)]
+        return [part for part in self.parts if isinstance(part, ShownSentence)]
 
     @property
-    def explained(self) -> bool:
-        """Whether an explanation is shown of a sentence of it."""
+    def has_explanation(self) -> bool:
+        """Whether a sentence of it has an explanation."""
         return any(sentence.explanation is not None for sentence in self.sentences)
 
 
-def responses(
-    output: Folder, positions: Sequence[Position], label: str | None, explained: Explanations | None, scales: Scales
-) -> list[Response]:
-    """Read the rows that are shown.
+def read_responses(
+    output: Folder, positions: Sequence[Position], label: str | None, summary: ExplanationSummary | None, scales: MemberScales
+) -> list[ShownResponse]:
+    """Read the responses at some positions.
 
     Args:
         output: The output folder.
-        positions: Where each stands.
-        label: Column to show beside them.
-        explained: What there is of explanations; None for none.
-        scales: By which the members' values are read.
+        positions: Positions of the rows.
+        label: Column to show with them.
+        summary: Counts of the explanations; None shows none.
+        scales: Scales of the members' values.
     """
-    read = dict(open_scored(output).rows_at(positions, [*COLUMNS, *([label] if label else [])]))
-    rows = [(position.file.partition, read[number]) for number, position in enumerate(positions)]
-    explanations: dict[int, dict[int, Explanation]] = {}
-    if explained:
-        explanations = explanations_of(output, explained, [(partition, row["row_key"]) for partition, row in rows])
+    rows_read = dict(open_scored(output).rows_at(positions, [*READ_COLUMNS, *([label] if label else [])]))
+    rows = [(position.file.partition, rows_read[number]) for number, position in enumerate(positions)]
+    explanations: dict[int, dict[int, ShownExplanation]] = {}
+    if summary:
+        explanations = read_explanations(output, summary, [(partition, row["row_key"]) for partition, row in rows])
     return [
-        _response(row, hive_path(partition), label, explanations.get(row["row_key"], {}), scales) for partition, row in rows
+        _make_response(row, hive_path(partition), label, explanations.get(row["row_key"], {}), scales)
+        for partition, row in rows
     ]
 
 
-def _response(
-    row: Mapping[str, Any], partition: str, label: str | None, explanations: Mapping[int, Explanation], scales: Scales
-) -> Response:
+def _make_response(
+    row: Mapping[str, Any],
+    partition: str,
+    label: str | None,
+    explanations: Mapping[int, ShownExplanation],
+    scales: MemberScales,
+) -> ShownResponse:
     context = [passage or "" for passage in row["context"]]
-    said = row[label] if label else None
-    parts = _parts(row, context, explanations, scales)
-    told = [part for part in parts if isinstance(part, Sentence) and part.told]
-    quotes = [sentence.explanation for sentence in told if sentence.explanation]
-    best = [(sentence.passage, *sentence.best) for sentence in told if sentence.best and sentence.passage is not None]
-    near = {sentence.passage for sentence in told}
-    return Response(
+    label_value = row[label] if label else None
+    parts = _cut_response(row, context, explanations, scales)
+    detailed = [part for part in parts if isinstance(part, ShownSentence) and part.is_detailed]
+    quotes = [sentence.explanation for sentence in detailed if sentence.explanation]
+    best = [(sentence.passage, *sentence.best) for sentence in detailed if sentence.best and sentence.passage is not None]
+    best_passages = {sentence.passage for sentence in detailed}
+    return ShownResponse(
         row_id=row["row_id"],
         partition=partition,
         score=row["score"],
@@ -152,74 +158,74 @@ def _response(
         verdict=row["verdict"],
         decided_by=row["decided_by"],
         judge_score=row["judge_score"],
-        label="" if said is None else str(said),
+        label="" if label_value is None else str(label_value),
         question=row["question"],
-        context=[Passage(i, pieces, i in near) for i, pieces in enumerate(marked(context, quotes, best))],
+        context=[ShownPassage(i, pieces, i in best_passages) for i, pieces in enumerate(mark_passages(context, quotes, best))],
         parts=parts,
     )
 
 
-def _parts(
-    row: Mapping[str, Any], context: Sequence[str], explanations: Mapping[int, Explanation], scales: Scales
-) -> list[str | Sentence]:
-    """The response, cut at its sentences, nothing left out; but of a very long one its worst sentences."""
+def _cut_response(
+    row: Mapping[str, Any], context: Sequence[str], explanations: Mapping[int, ShownExplanation], scales: MemberScales
+) -> list[str | ShownSentence]:
+    """Cut the response at its sentences, without loss; a very long one is reduced to its worst sentences."""
     response, sentences = row["response"], row["sentences"]
-    worst = sorted(range(len(sentences)), key=lambda i: (_badness(sentences[i]), i))
-    shown = set(worst[:MOST_SENTENCES])
-    told = {i for i in shown if sentences[i]["flagged"]}
-    if not told and row["verdict"] == HALLUCINATED:
-        told = set(worst[:1])  # a judge may have decided so, or a whole that is worse than its parts
-    known = known_terms(response, [*context, row["question"]], scales.language) if told else None
-    passages = [set(words(passage)) for passage in context]
-    parts: list[str | Sentence] = []
+    worst = sorted(range(len(sentences)), key=lambda i: (_sort_score(sentences[i]), i))
+    shown = set(worst[:MAX_SENTENCES])
+    detailed = {i for i in shown if sentences[i]["flagged"]}
+    if not detailed and row["verdict"] == HALLUCINATED:
+        detailed = set(worst[:1])  # a judge decided, or the whole is worse than its parts
+    known_stems = known_terms(response, [*context, row["question"]], scales.language) if detailed else None
+    passage_words = [set(words(passage)) for passage in context]
+    parts: list[str | ShownSentence] = []
     end = 0
     for i, sentence in enumerate(sentences):
         if i not in shown:
             continue
         if sentence["start"] > end:
-            parts.append(_between(response[end : sentence["start"]], whole=len(shown) == len(sentences)))
-        # A sentence that was explained under another threshold may not be flagged now.
+            parts.append(_text_between(response[end : sentence["start"]], is_whole=len(shown) == len(sentences)))
+        # A sentence that was explained under another threshold may no longer be flagged.
         explanation = explanations.get(i) if sentence["flagged"] else None
-        stems = known if i in told else None
-        parts.append(_sentence(row, i, i in told, explanation, passages, stems, scales))
+        stems = known_stems if i in detailed else None
+        parts.append(_make_sentence(row, i, i in detailed, explanation, passage_words, stems, scales))
         end = sentence["end"]
     if end < len(response):
-        parts.append(_between(response[end:], whole=len(shown) == len(sentences)))
+        parts.append(_text_between(response[end:], is_whole=len(shown) == len(sentences)))
     return parts
 
 
-def _sentence(
+def _make_sentence(
     row: Mapping[str, Any],
     number: int,
-    told: bool,
-    explanation: Explanation | None,
+    is_detailed: bool,
+    explanation: ShownExplanation | None,
     passages: Sequence[Set[str]],
-    known: Set[str] | None,
-    scales: Scales,
-) -> Sentence:
+    known_stems: Set[str] | None,
+    scales: MemberScales,
+) -> ShownSentence:
     sentence = row["sentences"][number]
-    at = row["evidence"][number] if row["evidence"] else {"passage": None, "start": None, "end": None, "missing": []}
-    named = [m["text"] for m in at["missing"]] if told else []
-    return Sentence(
+    evidence = row["evidence"][number] if row["evidence"] else {"passage": None, "start": None, "end": None, "missing": []}
+    missing_terms = [term["text"] for term in evidence["missing"]] if is_detailed else []
+    return ShownSentence(
         text=sentence["text"],
         score=sentence["score"],
         flagged=bool(sentence["flagged"]),
-        passage=at["passage"] if at["passage"] is not None else nearest(sentence["text"], passages),
-        missing=tuple((OF_DETECTORS.get(m["kind"], ""), f"{m['kind']} {m['text']}") for m in at["missing"]),
+        passage=evidence["passage"] if evidence["passage"] is not None else nearest(sentence["text"], passages),
+        missing=tuple((OF_DETECTORS.get(term["kind"], ""), f"{term['kind']} {term['text']}") for term in evidence["missing"]),
         explanation=explanation,
         number=number,
-        told=told,
-        pieces=tuple(sentence_pieces(sentence["text"], named, known, scales.language)),
-        members=member_scores(row, number, scales),
-        best=None if at["start"] is None or at["end"] is None else (at["start"], at["end"]),
+        is_detailed=is_detailed,
+        pieces=tuple(mark_sentence(sentence["text"], missing_terms, known_stems, scales.language)),
+        members=list_member_scores(row, number, scales),
+        best=None if evidence["start"] is None or evidence["end"] is None else (evidence["start"], evidence["end"]),
     )
 
 
-def _badness(sentence: Mapping[str, Any]) -> float:
-    """Lowest first; those without a score last."""
+def _sort_score(sentence: Mapping[str, Any]) -> float:
+    """Return a sort key: lowest score first, sentences without a score last."""
     return float("inf") if sentence["score"] is None else sentence["score"]
 
 
-def _between(text: str, *, whole: bool) -> str:
-    """Text between two shown sentences; of a response that is too long its length."""
-    return text if whole or not text.strip() else f" [… {len(text):,} characters whose sentences score higher] "
+def _text_between(text: str, *, is_whole: bool) -> str:
+    """Return the text between two shown sentences; for a response that is reduced, a note of its length."""
+    return text if is_whole or not text.strip() else f" [… {len(text):,} characters whose sentences score higher] "

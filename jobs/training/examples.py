@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.display.quoted import quote_value
-from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
+from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, Label, LabelSource, compute_sentence_truth, parse_labels
 from ragassay.jobs.storage.folder import read_named
 from ragassay.jobs.training import errors
 from ragassay.jobs.training.reviewed import reviewed_log
@@ -90,9 +90,14 @@ def read_examples(
     """
     needed = [columns.question, columns.context, columns.response, source.column]
     table = reviewed_log(uri, source, columns) if source.file else read_named(uri, needed)
-    labels = to_labels(table[source.column], source)
+    labels = parse_labels(table[source.column], source)
     found = next(
-        (name for name in ([source.sentences] if source.sentences else SENTENCE_COLUMNS) if name in table.column_names), None
+        (
+            name
+            for name in ([source.sentence_column] if source.sentence_column else SENTENCE_COLUMNS)
+            if name in table.column_names
+        ),
+        None,
     )
     parts = table[found].to_pylist() if found else [None] * len(table)
     texts = [table[name].to_pylist() for name in (columns.question, columns.context, columns.response)]
@@ -115,7 +120,7 @@ def read_examples(
             counts[f"rows with a prompt of over {max_tokens:,} tokens"] += 1
             continue
         group = groups.setdefault(passages, Group(hashlib.sha256("\n".join(passages).encode()).hexdigest()))
-        units = _units(prompts, sentence_truth(spans, said, label), label)
+        units = _units(prompts, compute_sentence_truth(spans, said, label), label)
         belief = {name: value for name, value in (("weight", weight), ("smoothing", smoothing)) if value is not None}
         group.units += [unit._replace(**belief) for unit in units]
         if len(units) == 1:

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.evaluation.label_table import IS_CORRECT, label_of_rows, load_labels
+from ragassay.jobs.evaluation.label_table import IS_CORRECT, load_labels, map_response_labels
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, LabelSource
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
@@ -36,7 +36,7 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     found = read_snapshot(output, lambda folder, _: _labelled_rows(open_scored(folder), source))
     if not found:
         raise InputError(errors.LABELS_OF_OTHER_ROWS, file=source.file, output=output.uri)
-    names = [columns.question, columns.context, columns.response, source.column, source.sentences or SENTENCE_COLUMNS[0]]
+    names = [columns.question, columns.context, columns.response, source.column, source.sentence_column or SENTENCE_COLUMNS[0]]
     kinds = [pa.string(), pa.list_(pa.string()), pa.string(), pa.string(), SAID]
     arrays = [pa.array([row[key] for row in found], kind) for key, kind in zip([*TEXTS, "label", "said"], kinds, strict=True)]
     return pa.table(arrays, names=names)
@@ -47,7 +47,7 @@ def _labelled_rows(scored: ScoredDataset, source: LabelSource) -> list[dict[str,
     labels = load_labels(scored, source).drop_nulls(["row_key", "label"])
     places = labels.drop_nulls("start").unique(["row_key", "start", "end"], maintain_order=True)
     places = places.with_columns(said=pl.struct("start", "end", supported=IS_CORRECT))
-    label_of, spoken = label_of_rows(labels), set(labels["row_key"])
+    label_of, spoken = map_response_labels(labels), set(labels["row_key"])
     said_of = {key: part["said"].to_list() for (key,), part in places.group_by("row_key")}
     found: list[dict[str, Any]] = []
     for rows in scored.batches(["row_key"]):

@@ -18,7 +18,7 @@ from ragassay.jobs.api.job import detectors_alone
 from ragassay.jobs.api.stages import scoring_stages
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import DEFAULT_MEAN, DEFAULT_POSITIVE
-from ragassay.jobs.evaluation.labels import sentence_truth
+from ragassay.jobs.evaluation.labels import compute_sentence_truth
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
@@ -32,12 +32,12 @@ class Judged:
     """A set's responses that have a score and a label."""
 
     labels: list[str]
-    values: dict[str, Floats]
-    counts: Ints
-    sentence_good: Floats
+    sentence_values: dict[str, Floats]
+    sentence_counts: Ints
+    sentence_truth: Floats
 
     @property
-    def good(self) -> Bools:
+    def is_correct(self) -> Bools:
         """Whether each is correct."""
         return np.array([label == "correct" for label in self.labels])
 
@@ -56,7 +56,7 @@ def judged(job: Job, path: Path) -> Judged:
         *(batch[n].to_pylist() for n in ("status", "sentences", "sentence_labels")), strict=True
     ):
         if status == Status.OK:
-            truths += sentence_truth([(s["start"], s["end"]) for s in sentences], said, None)
+            truths += compute_sentence_truth([(s["start"], s["end"]) for s in sentences], said, None)
     return Judged(labels, values, counts, np.array([np.nan if t is None else float(t) for t in truths]))
 
 
@@ -72,7 +72,8 @@ def main() -> None:
     choice = Choice(ValueKind.SCORE, even, DEFAULT_MEAN, DEFAULT_POSITIVE)
     print("| set | responses | AUROC |\n| --- | --- | --- |")
     for name, rows in sets.items():
-        print(f"| {name} | {len(rows.labels)} | {auroc(scores(rows, choice, fits_in(rows.values)), rows.good):.3f} |")
+        ensemble = scores(rows, choice, fits_in(rows.sentence_values))
+        print(f"| {name} | {len(rows.labels)} | {auroc(ensemble, rows.is_correct):.3f} |")
     tell_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
     if options.write:
         found = replace(bundled(sets, choice, fingerprint(job)), calibration_id="bundled-detectors")

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from ragassay.jobs.evaluation.labelled import Labelled, load_labelled, member_values_of
+from ragassay.jobs.evaluation.labeled import LabeledResponses, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints
@@ -52,18 +52,18 @@ DRAWN = 120
 
 
 class Rows(Protocol):
-    """What is needed of labelled responses: see `jobs.evaluation.labelled.Labelled`."""
+    """What is needed of labelled responses: see `jobs.evaluation.labeled.LabeledResponses`."""
 
     @property
     def labels(self) -> Sequence[Any]: ...
     @property
-    def values(self) -> dict[str, Floats]: ...
+    def sentence_values(self) -> dict[str, Floats]: ...
     @property
-    def counts(self) -> Ints: ...
+    def sentence_counts(self) -> Ints: ...
     @property
-    def good(self) -> Bools: ...
+    def is_correct(self) -> Bools: ...
     @property
-    def sentence_good(self) -> Floats: ...
+    def sentence_truth(self) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,16 @@ def pooled(fits: list[dict[str, Fit]]) -> dict[str, Fit]:
 def scores(rows: Rows, choice: Choice, fits: dict[str, Fit], sentence: float | None = None) -> Floats:
     """Response scores; `sentence` is the threshold of a sentence as a fraction of the response's."""
     rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights), sentence)
-    return apply_rule(rule, rows.values, rows.counts).response
+    return apply_rule(rule, rows.sentence_values, rows.sentence_counts).response
 
 
 def precision_at(rows: Rows, choice: Choice, fits: dict[str, Fit]) -> Floats | None:
     """Precision of the sentences at or below each of SENTENCE_CUTS, with both labels weighed alike; None without labels."""
     rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
-    positive = apply_rule(rule, rows.values, rows.counts).ceiling
-    labelled = ~np.isnan(rows.sentence_good) & ~np.isnan(positive)
-    good = rows.sentence_good[labelled] == 1
-    if good.all() or not good.any() or (rows.counts == 1).all():
+    positive = apply_rule(rule, rows.sentence_values, rows.sentence_counts).ceiling
+    labelled = ~np.isnan(rows.sentence_truth) & ~np.isnan(positive)
+    good = rows.sentence_truth[labelled] == 1
+    if good.all() or not good.any() or (rows.sentence_counts == 1).all():
         return None
     flagged = positive[labelled][:, None] <= SENTENCE_CUTS
     caught, wrong = flagged[~good].mean(axis=0), flagged[good].mean(axis=0)
@@ -133,7 +133,7 @@ def precision_at(rows: Rows, choice: Choice, fits: dict[str, Fit]) -> Floats | N
 def response_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit]) -> float:
     """The threshold of the mean alone with the best balanced accuracy over all rows, of which each set's weigh the same."""
     found = np.concatenate([scores(rows, choice, fits) for rows in parts])
-    good = np.concatenate([rows.good for rows in parts])
+    good = np.concatenate([rows.is_correct for rows in parts])
     weights = np.concatenate([np.full(len(rows.labels), 1 / len(rows.labels)) for rows in parts])
     tried = np.quantile(found, np.linspace(0.02, 0.9, 200))
     return float(max(tried, key=lambda tau: balanced_accuracy_score(good, found > tau, sample_weight=weights)))
@@ -149,36 +149,36 @@ def sentence_cut(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit], ta
         tau: Threshold of a response by its mean.
     """
     precision = np.mean([part for rows in parts if (part := precision_at(rows, choice, fits)) is not None], axis=0)
-    before = [f1_score(~rows.good, scores(rows, choice, fits) <= tau) for rows in parts]
+    before = [f1_score(~rows.is_correct, scores(rows, choice, fits) <= tau) for rows in parts]
     for place in np.flatnonzero((precision >= SENTENCE_PRECISION) & (tau >= SENTENCE_CUTS))[::-1]:
         cut = float(SENTENCE_CUTS[place])
-        after = [f1_score(~rows.good, scores(rows, choice, fits, cut / tau) <= tau) for rows in parts]
+        after = [f1_score(~rows.is_correct, scores(rows, choice, fits, cut / tau) <= tau) for rows in parts]
         if max(np.subtract(before, after)) <= MOST_LOST:
             return cut
     return float(SENTENCE_CUTS[0])
 
 
-def worth(rows: Labelled, choice: Choice, sentences: Floats, there: Bools, fits: dict[str, Fit]) -> float:
+def worth(rows: LabeledResponses, choice: Choice, sentences: Floats, there: Bools, fits: dict[str, Fit]) -> float:
     """Mean of a set's AUROC of responses, and of sentences where they have labels."""
-    found = [auroc(scores(rows, choice, fits), rows.good)]
-    if there.any() and (rows.counts > 1).any():
-        found.append(auroc(sentences[there], rows.sentence_good[there] == 1))
+    found = [auroc(scores(rows, choice, fits), rows.is_correct)]
+    if there.any() and (rows.sentence_counts > 1).any():
+        found.append(auroc(sentences[there], rows.sentence_truth[there] == 1))
     return float(np.mean(found))
 
 
-def table_of_worth(sets: dict[ValueKind, dict[str, Labelled]], tried: list[Choice]) -> Floats:
+def table_of_worth(sets: dict[ValueKind, dict[str, LabeledResponses]], tried: list[Choice]) -> Floats:
     """(choices, sets): the worth of each."""
     found = np.zeros((len(tried), len(SETS)))
     for place, name in enumerate(SETS):
         for value in OF_LOGPROBS:
             rows = sets[value][name]
-            fits = fits_in(rows.values)
-            there = ~np.isnan(rows.sentence_good)
+            fits = fits_in(rows.sentence_values)
+            there = ~np.isnan(rows.sentence_truth)
             known: dict[tuple[tuple[str, float], ...], Floats] = {}
             for i, choice in enumerate(tried):
                 if choice.value is value:
                     if choice.weights not in known:
-                        known[choice.weights] = np.nan_to_num(ensemble(rows.values, fits, dict(choice.weights)))
+                        known[choice.weights] = np.nan_to_num(ensemble(rows.sentence_values, fits, dict(choice.weights)))
                     found[i, place] = worth(rows, choice, known[choice.weights], there, fits)
     return found
 
@@ -205,7 +205,7 @@ def calibrated(parts: Sequence[Rows], choice: Choice) -> Fitted:
 
     The threshold of a response has the best balanced accuracy by the mean alone; that of a sentence follows it.
     """
-    fits = pooled([fits_in(rows.values) for rows in parts])
+    fits = pooled([fits_in(rows.sentence_values) for rows in parts])
     rng = np.random.default_rng(0)
     drawn = [rng.permutation(len(rows.labels))[:DRAWN] for rows in parts]
 
@@ -213,7 +213,7 @@ def calibrated(parts: Sequence[Rows], choice: Choice) -> Fitted:
         of_sets = zip(parts, drawn, strict=True)
         return np.concatenate([scores(rows, choice, fits, sentence)[some] for rows, some in of_sets])
 
-    good = np.concatenate([rows.good[some] for rows, some in zip(parts, drawn, strict=True)])
+    good = np.concatenate([rows.is_correct[some] for rows, some in zip(parts, drawn, strict=True)])
     tau = response_threshold(parts, choice, fits)
     cut = sentence_cut(parts, choice, fits, tau)
     return Fitted(fits, fit_probability(of_drawn(cut / tau), good), tau, cut / tau)
@@ -258,11 +258,11 @@ def tell_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[s
         mine = sets[choice.value]
         rows = mine[name]
         others = calibrated([mine[other] for other in SETS if other != name], choice)
-        own = scores(rows, choice, fits_in(rows.values), others.sentence)
+        own = scores(rows, choice, fits_in(rows.sentence_values), others.sentence)
         theirs = scores(rows, choice, others.fits, others.sentence)
-        error = calibration_error(probabilities(others.probability, theirs), rows.good)
+        error = calibration_error(probabilities(others.probability, theirs), rows.is_correct)
         cut = float(np.quantile(own, QUANTILE))
-        cells = [judged(rows.good, *way) for way in ((own, cut), (theirs, others.threshold), (own, others.threshold))]
+        cells = [judged(rows.is_correct, *way) for way in ((own, cut), (theirs, others.threshold), (own, others.threshold))]
         print(f"| {name} | {' | '.join(cells)} | {error:.3f} |")
 
 
@@ -311,11 +311,11 @@ def main() -> None:
     options = parser.parse_args()
     folder = existing_output(options.output)
     manifest = read_manifest(folder)
-    detectors = [name for name, value in member_values_of(manifest).items() if value == ValueKind.SCORE]
+    detectors = [name for name, value in read_member_values(manifest).items() if value == ValueKind.SCORE]
     sets = {}
     for value in OF_LOGPROBS:
         values = {options.slm: value.value, **dict.fromkeys(detectors, ValueKind.SCORE.value)}
-        sets[value] = {n: load_labelled(folder, values, LabelSource("label", where={"dev_set": n})) for n in SETS}
+        sets[value] = {n: load_labeled(folder, values, LabelSource("label", where={"dev_set": n})) for n in SETS}
     tried = choices(options.slm, detectors)
     found = table_of_worth(sets, tried)
     tell_choices(tried, found, options.slm, detectors)

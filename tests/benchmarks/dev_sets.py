@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
-from ragassay.jobs.evaluation.labels import Label, sentence_truth
+from ragassay.jobs.evaluation.labels import Label, compute_sentence_truth
 from ragassay.pipeline.text.split import load_splitter, split
 from tests.benchmarks.mix import WRITTEN, held_out, kept_out
 
@@ -53,7 +53,7 @@ def _with_spans(frame: pl.DataFrame) -> pl.DataFrame:
     nlp = load_splitter("sentencizer", "en")
     labels = []
     for row, spans in zip(frame.iter_rows(named=True), split(nlp, frame["response"].to_list()), strict=True):
-        truth = sentence_truth(spans, row["spans"], Label.CORRECT if row["label"] == "correct" else Label.WRONG)
+        truth = compute_sentence_truth(spans, row["spans"], Label.CORRECT if row["label"] == "correct" else Label.WRONG)
         known = zip(spans, truth, strict=True)
         labels.append([{"start": a, "end": b, "supported": good} for (a, b), good in known if good is not None])
     return frame.with_columns(pl.Series("sentence_labels", labels))

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from ragassay.jobs.config.job import load_job
-from ragassay.jobs.evaluation.explanation_quality import PAPER
+from ragassay.jobs.evaluation.explanation_quality import PAPER_F1
 from ragassay.pipeline.engines.text import Completion
 from ragassay.pipeline.reasoning.ask import Flagged, Questions
 from ragassay.pipeline.reasoning.config import settled
@@ -84,7 +84,7 @@ def line(name: str, strategy: Strategy, rows: list[dict[str, Any]], entries: lis
         share(both, sum(right)),
         share(sum(disagrees) - both, len(right) - sum(right)),
         "" if strategy is Strategy.VANILLA else f"{2 * both / max(1, sum(disagrees) + sum(right)):.3f}",
-        f"{PAPER[name, strategy.value]:.3f}" if (name, strategy.value) in PAPER else "",
+        f"{PAPER_F1[name, strategy.value]:.3f}" if (name, strategy.value) in PAPER_F1 else "",
         share(sum(entry["evidence"] is not None for entry in quoted), len(quoted)),
         f"{sum(e['prompt_tokens'] for e in entries) / len(entries):.0f} + "
         f"{sum(e['completion_tokens'] for e in entries) / len(entries):.0f}",

@@ -15,7 +15,7 @@ import polars as pl
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import Normalize
-from ragassay.jobs.evaluation.labelled import Labelled, load_labelled, member_values_of
+from ragassay.jobs.evaluation.labeled import LabeledResponses, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
@@ -50,11 +50,11 @@ def like_auroc(scores: Floats, good: Bools, trait: Floats) -> float:
     return won / pairs if pairs else float("nan")
 
 
-def load_set(output: str, name: str) -> tuple[Labelled, dict[str, Fit]]:
+def load_set(output: str, name: str) -> tuple[LabeledResponses, dict[str, Fit]]:
     """A dev set's labelled rows, and mu and sigma of its own sentences: what a run over it alone would have."""
     folder = existing_output(output)
-    values = member_values_of(read_manifest(folder))
-    rows = load_labelled(folder, values, LabelSource("label", where={"dev_set": name}), texts=True)
+    values = read_member_values(read_manifest(folder))
+    rows = load_labeled(folder, values, LabelSource("label", where={"dev_set": name}), texts=True)
     stats = read_stats(folder, f"set={name}")
     assert stats is not None
     return rows, fit_members(Normalize(), values, {name: stats}, [name], 1)
@@ -94,28 +94,31 @@ def row(name: str, scores: Floats, good: Bools, groups: Ints, words: Floats, ove
     return f"| {name} | {' | '.join([cell('auroc'), cell('best_f1_hallucinated'), cell('best_f1'), *like])} |"
 
 
-def responses(rows: Labelled, fits: Mapping[str, Fit], together: Mapping[str, Weights]) -> Iterator[tuple[str, Floats]]:
+def responses(rows: LabeledResponses, fits: Mapping[str, Fit], together: Mapping[str, Weights]) -> Iterator[tuple[str, Floats]]:
     """Name and response scores of every line."""
-    single = bool((rows.counts == 1).all())
+    single = bool((rows.sentence_counts == 1).all())
     for name, weights in together.items():
         for mean, policy in RULES[:1] if single else RULES:
             rule = Rule({m: fits[m] for m in weights}, mean, policy, EPSILON, weights)
-            scores = apply_rule(rule, {m: rows.values[m] for m in weights}, rows.counts).response
+            scores = apply_rule(rule, {m: rows.sentence_values[m] for m in weights}, rows.sentence_counts).response
             yield (name if single else f"{name}, {mean}"), scores
-    yield "baseline: shorter response", -rows.words
-    yield "baseline: words in context", rows.overlap
+    yield "baseline: shorter response", -rows.word_counts
+    yield "baseline: words in context", rows.context_overlap
 
 
-def sentences(rows: Labelled, fits: Mapping[str, Fit], together: Mapping[str, Weights]) -> dict[str, Floats]:
+def sentences(rows: LabeledResponses, fits: Mapping[str, Fit], together: Mapping[str, Weights]) -> dict[str, Floats]:
     """Name -> sentence scores of every line."""
     scores = {
-        name: ensemble({m: rows.values[m] for m in weights}, {m: fits[m] for m in weights}, weights)
+        name: ensemble({m: rows.sentence_values[m] for m in weights}, {m: fits[m] for m in weights}, weights)
         for name, weights in together.items()
     }
-    return scores | {"baseline: shorter sentence": -rows.sentence_words, "baseline: words in context": rows.sentence_overlap}
+    return scores | {
+        "baseline: shorter sentence": -rows.sentence_word_counts,
+        "baseline: words in context": rows.sentence_overlap,
+    }
 
 
-def kinds_of(output: str, name: str, rows: Labelled) -> list[str | None]:
+def kinds_of(output: str, name: str, rows: LabeledResponses) -> list[str | None]:
     """Kind of every sentence, as its label says; an unsupported label's before others'."""
     frame = pl.read_parquet(f"{output}/scored/set={name}/*.parquet", columns=["context", "response", "sentence_labels"])
     labels = {(tuple(row["context"]), row["response"]): row["sentence_labels"] or [] for row in frame.iter_rows(named=True)}
@@ -149,30 +152,35 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.only or sets_of(options.output):
         rows, fits = load_set(options.output, name)
-        members = member_values_of(read_manifest(existing_output(options.output)))
+        members = read_member_values(read_manifest(existing_output(options.output)))
         together = combined(members, options.together)
         labels = np.array(rows.labels)
         for other in (Label.WRONG, Label.PARTIAL):
             mine = np.isin(labels, [Label.CORRECT, other])
             if (labels == other).any():
-                good = rows.good[mine]
+                good = rows.is_correct[mine]
                 print(f"\n### {name}: responses, correct against {other}: {good.sum():,} and {(~good).sum():,}\n\n{HEAD}")
                 for line, scores in responses(rows, fits, together):
-                    print(row(line, scores[mine], good, rows.groups[mine], rows.words[mine], rows.overlap[mine]), flush=True)
-        there = ~np.isnan(rows.sentence_good)
-        if set(rows.sentence_good[there]) == {0, 1}:
-            good = rows.sentence_good[there] == 1
-            groups = np.repeat(rows.groups, rows.counts)[there]
+                    print(
+                        row(line, scores[mine], good, rows.groups[mine], rows.word_counts[mine], rows.context_overlap[mine]),
+                        flush=True,
+                    )
+        there = ~np.isnan(rows.sentence_truth)
+        if set(rows.sentence_truth[there]) == {0, 1}:
+            good = rows.sentence_truth[there] == 1
+            groups = np.repeat(rows.groups, rows.sentence_counts)[there]
             found = {line: scores[there] for line, scores in sentences(rows, fits, together).items()}
             print(f"\n### {name}: sentences: {good.sum():,} supported, {(~good).sum():,} not\n\n{HEAD}")
             for line, scores in found.items():
-                print(row(line, scores, good, groups, rows.sentence_words[there], rows.sentence_overlap[there]), flush=True)
+                print(
+                    row(line, scores, good, groups, rows.sentence_word_counts[there], rows.sentence_overlap[there]), flush=True
+                )
             kinds = [kind for kind, known in zip(kinds_of(options.output, name, rows), there, strict=True) if known]
             if any(kinds):
                 known = {line: scores for line, scores in found.items() if not np.isnan(scores).any()}
                 print(f"\n### {name}: by kind\n\n{by_kind(kinds, good, known)}")
             for one, other_slm in combinations([m for m, value in members.items() if value != ValueKind.SCORE], 2):
-                values = [rows.values[slm][there] for slm in (one, other_slm)]
+                values = [rows.sentence_values[slm][there] for slm in (one, other_slm)]
                 told = (f"{np.corrcoef(values[0][side], values[1][side])[0, 1]:.2f}" for side in (good, ~good))
                 print(f"\n{one} and {other_slm}, correlation among supported and unsupported sentences: {', '.join(told)}.")
 

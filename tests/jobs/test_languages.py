@@ -14,11 +14,11 @@ import ragassay
 from ragassay.jobs.api.rule import judging
 from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.evaluation.calibrate import MIN_ROWS_OF_A_LANGUAGE, calibrate
+from ragassay.jobs.evaluation.calibrate import MIN_ROWS_PER_LANGUAGE, calibrate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.report.gather import gather
+from ragassay.jobs.report.gather import gather_report_data
 from ragassay.jobs.run import finalize_job, run_job
 from ragassay.jobs.scoring.stages import make_split_stage
 from ragassay.jobs.storage.folder import open_folder
@@ -137,8 +137,8 @@ def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None
             assert [row[name] for name in ("score", "probability", "verdict", "flagged_sentences", "members")] == [None] * 5
             assert [(s["score"], s["flagged"]) for s in row["sentences"]] == [(None, None)] * len(row["sentences"])
             assert f" {code}," in row["error"]
-    found = gather(open_folder(str(output)), slices=["language"])
-    assert found.rows == {"ok": ENGLISH_ROWS, OTHER: 9} and len(found.failed[OTHER]) == 3
+    found = gather_report_data(open_folder(str(output)), slices=["language"])
+    assert found.row_counts == {"ok": ENGLISH_ROWS, OTHER: 9} and len(found.failures[OTHER]) == 3
     by_language = {share.value: share.unscored[OTHER] for share in found.slices["language"] if share.unscored[OTHER]}
     assert by_language == {"de": 3, "fr": 3, "ja": 3}
 
@@ -195,7 +195,7 @@ def test_a_calibration_states_the_languages_of_its_labeled_rows(tmp_path: Path) 
     folder = open_folder(str(output))
     found = calibrate(folder, read_manifest(folder), parse_target("supported-f1"), LabelSource("label"))
     english = sum(row["language"] == "en" for row in by_id(output).values())
-    assert english >= MIN_ROWS_OF_A_LANGUAGE > 3 and found.languages == ("en",)
+    assert english >= MIN_ROWS_PER_LANGUAGE > 3 and found.languages == ("en",)
     (tmp_path / "calibration.json").write_text(found.to_json())
     job = make_job(
         {"members": {"slms": [], "detectors": DETECTORS[2:]}, "verdict": {"calibration": str(tmp_path / "calibration.json")}}

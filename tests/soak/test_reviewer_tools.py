@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.jobs.conftest import here
-from tests.jobs.evaluation.conftest import job, labelled_days, write_output
+from tests.jobs.evaluation.conftest import job, labeled_days, write_output
 from tests.soak.own_venv import own_venv
 from tests.soak.results import REPO, Result, record
 
@@ -45,7 +45,7 @@ print(json.dumps([len(records), len(spans), models[0]["suggestions"][0], models[
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_output(tmp_path_factory.mktemp("reviewers") / "audit", labelled_days(), job())
+    return write_output(tmp_path_factory.mktemp("reviewers") / "audit", labeled_days(), job())
 
 
 def read(script: str, *args: str | Path) -> Any:

@@ -1,1 +1,1 @@
-"""A page in which people label a sample of a scored output: sample -> rows -> page."""
+"""Make a page in which people label a sample of a scored output: sample -> rows -> page."""

@@ -1,54 +1,54 @@
 "use strict";
-// Texts of logs reach the page by textContent alone. Places of sentences are carried as they came, never counted here.
+// Log texts are shown with textContent only. Sentence offsets are passed through, never computed here.
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 const WORDS = {supported: "Supported", unsupported: "Not supported", unsure: "Unsure", skip: "Skipped"};
 const SAVED = ["supported", "unsupported", "unsure"];
-const OURS = `ragassay review ${JSON.stringify(data.output)} `;
-const LONG = 2500;
-const UNDOS = 200;
+const STORAGE_PREFIX = `ragassay review ${JSON.stringify(data.output)} `;
+const FOLD_LENGTH = 2500;
+const MAX_UNDO = 200;
 
 const items = {sentences: [], responses: []};
 const byId = new Map();
 data.rows.forEach((row, number) => {
-  items.responses.push(item("responses", number, null));
-  for (const part of row.parts) if (typeof part !== "string") items.sentences.push(item("sentences", number, part));
+  items.responses.push(makeItem("responses", number, null));
+  for (const part of row.parts) if (typeof part !== "string") items.sentences.push(makeItem("sentences", number, part));
 });
 
 let reviewer = "";
-let state = fresh();
+let state = newState();
 let index = 0;
-let shown = -1; // number of the row that the page shows
+let shown = -1; // number of the row on the page
 let spans = new Map(); // sentence -> its element
 let passages = [];
-let kept = true; // whether the browser keeps what is done
+let isStored = true; // whether the browser stores the labels
 
-function item(level, number, part) {
+function makeItem(level, number, part) {
   const row = data.rows[number];
-  const made = {level, number, part, id: identity({...row, start: part?.start, end: part?.end})};
+  const made = {level, number, part, id: identify({...row, start: part?.start, end: part?.end})};
   byId.set(made.id, made);
   return made;
 }
 
-function identity(of) {
-  return JSON.stringify([of.partition ?? null, of.row_id, of.start ?? null, of.end ?? null]);
+function identify(record) {
+  return JSON.stringify([record.partition ?? null, record.row_id, record.start ?? null, record.end ?? null]);
 }
 
-function fresh() {
+function newState() {
   return {labels: {}, undo: [], dirty: false, folded: false, first: data.level, level: data.level, at: {}};
 }
 
-function list() { return items[state.level]; }
-function now() { return list()[index]; }
+function currentItems() { return items[state.level]; }
+function currentItem() { return currentItems()[index]; }
 
-// What the browser keeps
+// Storage in the browser
 
-function place() { return `${OURS}${data.sample} ${reviewer}`; }
+function storageKey() { return `${STORAGE_PREFIX}${data.sample} ${reviewer}`; }
 
-function stored(key) {
+function loadState(key) {
   try {
-    const found = JSON.parse(localStorage.getItem(key));
-    return found && typeof found.labels === "object" ? {...fresh(), ...found} : null;
+    const value = JSON.parse(localStorage.getItem(key));
+    return value && typeof value.labels === "object" ? {...newState(), ...value} : null;
   } catch { return null; }
 }
 
@@ -59,78 +59,78 @@ function store(key, value) {
   } catch { return false; }
 }
 
-function keep() {
-  if (now()) state.at[state.level] = now().id;
-  kept = store(place(), JSON.stringify(state));
-  if (!kept) warn("This browser keeps nothing: save before you close or reload the page.");
+function storeState() {
+  if (currentItem()) state.at[state.level] = currentItem().id;
+  isStored = store(storageKey(), JSON.stringify(state));
+  if (!isStored) showNotice("This browser can't store labels: save before you close or reload the page.");
 }
 
-function earlier() {
+function unsavedSamples() {
   try {
-    return Object.keys(localStorage).filter((key) => key.startsWith(OURS) && key !== place())
-      .filter((key) => key.slice(OURS.length).replace(/^\S* /, "") === reviewer && stored(key)?.dirty);
+    return Object.keys(localStorage).filter((key) => key.startsWith(STORAGE_PREFIX) && key !== storageKey())
+      .filter((key) => key.slice(STORAGE_PREFIX.length).replace(/^\S* /, "") === reviewer && loadState(key)?.dirty);
   } catch { return []; }
 }
 
-function start(name) {
+function startReview(name) {
   reviewer = name;
   store("ragassay reviewer", name);
-  state = stored(place()) ?? fresh();
-  if (state.first !== data.level) state = {...state, first: data.level, level: data.level}; // the page was asked for anew
-  turnTo(state.level);
-  const left = earlier().flatMap((key) => lines(stored(key))).length;
-  $("kept").hidden = !left;
-  $("kept").firstElementChild.textContent = `${labels(left)} of another sample of this output kept in this browser, and not saved.`;
+  state = loadState(storageKey()) ?? newState();
+  if (state.first !== data.level) state = {...state, first: data.level, level: data.level}; // the page was made again with another level
+  openLevel(state.level);
+  const unsavedCount = unsavedSamples().flatMap((key) => listRecords(loadState(key))).length;
+  $("unsaved-samples").hidden = !unsavedCount;
+  $("unsaved-samples").firstElementChild.textContent = `${countLabels(unsavedCount)} of another sample of this output are in this browser, not saved.`;
 }
 
-// What is shown
+// Display
 
-function element(name, text, more = {}) {
-  const made = Object.assign(document.createElement(name), more);
+function makeElement(name, text, properties = {}) {
+  const made = Object.assign(document.createElement(name), properties);
   made.textContent = text;
   return made;
 }
 
-function show() {
-  const item = now();
+function showItem() {
+  const item = currentItem();
   $("level").firstChild.data = state.level === "sentences" ? "Responses" : "Sentences";
   if (item && item.number !== shown) showRow(item.number);
   for (const [part, span] of spans) {
-    span.classList.toggle("now", part === item?.part);
+    span.classList.toggle("current", part === item?.part);
     if (part === item?.part) span.setAttribute("aria-current", "true"); else span.removeAttribute("aria-current");
   }
-  $("response").classList.toggle("now", item !== undefined && item.part === null);
-  hide();
-  marks();
-  counts();
-  $("now").textContent = item ? `${noun(1)} ${index + 1}${item.part ? `: ${item.part.text}` : ""}` : "";
+  $("response").classList.toggle("current", item !== undefined && item.part === null);
+  hideVerdict();
+  showLabels();
+  showCounts();
+  $("current-item").textContent = item ? `${noun(1)} ${index + 1}${item.part ? `: ${item.part.text}` : ""}` : "";
   spans.get(item?.part)?.scrollIntoView({block: "nearest"});
 }
 
 function showRow(number) {
   const row = data.rows[number];
   shown = number;
-  $("place").textContent = `Response ${number + 1} of ${data.rows.length}`;
+  $("position").textContent = `Response ${number + 1} of ${data.rows.length}`;
   $("question").textContent = row.question;
   spans = new Map();
   $("response").replaceChildren(...row.parts.map((part) => {
     if (typeof part === "string") return document.createTextNode(part);
-    const span = element("span", part.text, {className: "sentence"});
-    span.addEventListener("click", () => goTo(identity({...row, ...part}), "sentences"));
+    const span = makeElement("span", part.text, {className: "sentence"});
+    span.addEventListener("click", () => goTo(identify({...row, ...part}), "sentences"));
     spans.set(part, span);
     return span;
   }));
-  passages = row.context.map((text, i) => passage(text, i, row.context.length));
+  passages = row.context.map((text, i) => makePassage(text, i, row.context.length));
   $("context").replaceChildren(...passages);
   scrollTo(0, 0);
 }
 
-function passage(text, number, of) {
-  const box = element("div", "", {className: "passage"});
-  box.append(element("p", `Passage ${number + 1} of ${of}${text.trim() ? "" : ", empty"}`, {className: "note"}));
-  box.append(element("p", text, {className: "text", dir: "auto"}));
-  if (text.length > LONG) {
-    const button = element("button", "", {type: "button"});
+function makePassage(text, number, count) {
+  const box = makeElement("div", "", {className: "passage"});
+  box.append(makeElement("p", `Passage ${number + 1} of ${count}${text.trim() ? "" : ", empty"}`, {className: "note"}));
+  box.append(makeElement("p", text, {className: "text", dir: "auto"}));
+  if (text.length > FOLD_LENGTH) {
+    const button = makeElement("button", "", {type: "button"});
     button.addEventListener("click", () => fold(box, !box.classList.contains("folded")));
     box.append(button);
     fold(box, state.folded);
@@ -143,183 +143,183 @@ function fold(box, folded) {
   if (!button) return;
   box.classList.toggle("folded", folded);
   button.setAttribute("aria-expanded", String(!folded));
-  button.textContent = folded ? "Show all of it" : "Fold";
+  button.textContent = folded ? "Show all" : "Fold";
 }
 
 function foldAll() {
   state.folded = !state.folded;
   for (const box of passages) fold(box, state.folded);
-  keep();
+  storeState();
 }
 
-function marks() {
+function showLabels() {
   const row = data.rows[shown];
-  for (const [part, span] of spans) mark(span, state.labels[identity({...row, ...part})]);
-  if (row) mark($("response"), state.labels[identity(row)]);
-  const mine = now() && state.labels[now().id];
-  for (const label of [...SAVED, "skip"]) $(label).setAttribute("aria-pressed", String(mine?.label === label));
+  for (const [part, span] of spans) showLabel(span, state.labels[identify({...row, ...part})]);
+  if (row) showLabel($("response"), state.labels[identify(row)]);
+  const own = currentItem() && state.labels[currentItem().id];
+  for (const label of [...SAVED, "skip"]) $(label).setAttribute("aria-pressed", String(own?.label === label));
 }
 
-function mark(where, said) {
-  if (said) where.dataset.label = said.label; else delete where.dataset.label;
+function showLabel(target, record) {
+  if (record) target.dataset.label = record.label; else delete target.dataset.label;
 }
 
-function labels(count) { return count === 1 ? "1 label" : `${count} labels`; }
+function countLabels(count) { return count === 1 ? "1 label" : `${count} labels`; }
 
 function noun(count) {
   return {sentences: ["Sentence", "sentences"], responses: ["Response", "responses"]}[state.level][count === 1 ? 0 : 1];
 }
 
-function counts() {
-  const said = list().map((item) => state.labels[item.id]?.label).filter(Boolean);
-  const skipped = said.filter((label) => label === "skip").length;
-  const other = items[state.level === "sentences" ? "responses" : "sentences"].filter((item) => SAVED.includes(state.labels[item.id]?.label)).length;
-  $("bar").max = Math.max(list().length, 1);
-  $("bar").value = said.length;
-  $("progress").textContent = `${said.length - skipped} of ${list().length} ${noun(2)} labelled`
+function showCounts() {
+  const labels = currentItems().map((item) => state.labels[item.id]?.label).filter(Boolean);
+  const skipped = labels.filter((label) => label === "skip").length;
+  const otherLabels = items[state.level === "sentences" ? "responses" : "sentences"].filter((item) => SAVED.includes(state.labels[item.id]?.label)).length;
+  $("bar").max = Math.max(currentItems().length, 1);
+  $("bar").value = labels.length;
+  $("progress").textContent = `${labels.length - skipped} of ${currentItems().length} ${noun(2)} labeled`
     + (skipped ? `, ${skipped} skipped` : "")
-    + (other ? `, and ${other} ${state.level === "sentences" ? "whole response" : "sentence"}${other === 1 ? "" : "s"}` : "") + ".";
-  $("unsaved").textContent = state.dirty ? "Not saved yet." : lines(state).length ? "All saved." : "";
-  $("who").textContent = reviewer || "…";
+    + (otherLabels ? `, and ${otherLabels} ${state.level === "sentences" ? "whole response" : "sentence"}${otherLabels === 1 ? "" : "s"}` : "") + ".";
+  $("unsaved").textContent = state.dirty ? "Not saved yet." : listRecords(state).length ? "All saved." : "";
+  $("reviewer").textContent = reviewer || "…";
 }
 
-function hide() {
+function hideVerdict() {
   $("verdict").hidden = true;
   $("reveal").setAttribute("aria-expanded", "false");
-  $("near").disabled = !now()?.part;
-  for (const box of passages) dim(box);
+  $("near").disabled = !currentItem()?.part;
+  for (const box of passages) unhighlight(box);
 }
 
 function reveal() {
-  if (!now()) return;
-  const {number, part} = now();
-  const row = data.rows[number]; // an id may tell what the answer is, too
+  if (!currentItem()) return;
+  const {number, part} = currentItem();
+  const row = data.rows[number]; // the id is hidden until then, because it may reveal the label
   $("verdict").textContent = `The response: ${row.verdict}.` + (part ? ` This sentence: score ${part.score}.` : "")
-    + ` Row ${[row.name, row.place].filter(Boolean).join(", ")}.`;
+    + ` Row ${[row.name, row.partition_name].filter(Boolean).join(", ")}.`;
   $("verdict").hidden = !$("verdict").hidden;
   $("reveal").setAttribute("aria-expanded", String(!$("verdict").hidden));
   $("verdict").scrollIntoView({block: "nearest"});
 }
 
-function near() {
-  if (!now()?.part) return;
-  if (passages.some((box) => box.classList.contains("lit"))) { passages.forEach(dim); return; }
-  if (!now().part.near) { say("No passage has any of its words."); return; }
-  const [number, from, to] = now().part.near;
+function showNearest() {
+  if (!currentItem()?.part) return;
+  if (passages.some((box) => box.classList.contains("highlighted"))) { passages.forEach(unhighlight); return; }
+  if (!currentItem().part.near) { showMessage("No passage contains any of its words."); return; }
+  const [number, from, to] = currentItem().part.near;
   const box = passages[number];
-  box.classList.add("lit");
+  box.classList.add("highlighted");
   fold(box, false);
   const text = box.querySelector(".text");
   const whole = text.textContent;
-  if (to > from) text.replaceChildren(whole.slice(0, from), element("mark", whole.slice(from, to)), whole.slice(to));
+  if (to > from) text.replaceChildren(whole.slice(0, from), makeElement("mark", whole.slice(from, to)), whole.slice(to));
   (text.querySelector("mark") ?? box).scrollIntoView({block: "center"});
 }
 
-function dim(box) {
-  if (!box.classList.contains("lit")) return;
-  box.classList.remove("lit");
+function unhighlight(box) {
+  if (!box.classList.contains("highlighted")) return;
+  box.classList.remove("highlighted");
   const text = box.querySelector(".text");
   text.replaceChildren(text.textContent);
   fold(box, state.folded);
 }
 
-function say(text) { $("what").textContent = text; }
+function showMessage(text) { $("message").textContent = text; }
 
-function warn(text) {
+function showNotice(text) {
   $("notice").textContent = text;
   $("notice").hidden = !text;
 }
 
-// Ways through the sample
+// Navigation
 
-function turnTo(level) {
+function openLevel(level) {
   state.level = level;
-  const at = list().findIndex((item) => item.id === state.at[level]);
+  const at = currentItems().findIndex((item) => item.id === state.at[level]);
   index = Math.max(at, 0);
   shown = -1;
-  show();
+  showItem();
 }
 
-function turn() {
-  const row = now()?.number;
+function switchLevel() {
+  const row = currentItem()?.number;
   state.level = state.level === "sentences" ? "responses" : "sentences";
-  const mine = list().filter((item) => item.number === row);
-  index = Math.max(list().indexOf(mine.find((item) => !state.labels[item.id]) ?? mine[0]), 0);
-  say("");
-  show();
+  const itemsOfRow = currentItems().filter((item) => item.number === row);
+  index = Math.max(currentItems().indexOf(itemsOfRow.find((item) => !state.labels[item.id]) ?? itemsOfRow[0]), 0);
+  showMessage("");
+  showItem();
   $("response-title").scrollIntoView({block: "nearest"});
-  keep();
+  storeState();
 }
 
 function goTo(id, level) {
   state.level = level;
-  index = Math.max(list().findIndex((item) => item.id === id), 0);
-  show();
-  keep();
+  index = Math.max(currentItems().findIndex((item) => item.id === id), 0);
+  showItem();
+  storeState();
 }
 
 function step(by) {
   const to = index + by;
-  say(to < 0 ? "This is the first." : to >= list().length ? "This is the last." : "");
-  index = Math.min(Math.max(to, 0), Math.max(list().length - 1, 0));
-  show();
-  keep();
+  showMessage(to < 0 ? "This is the first." : to >= currentItems().length ? "This is the last." : "");
+  index = Math.min(Math.max(to, 0), Math.max(currentItems().length - 1, 0));
+  showItem();
+  storeState();
 }
 
-function nextOpen() {
-  const count = list().length;
+function nextUnlabeled() {
+  const count = currentItems().length;
   for (let k = 1; k <= count; k += 1) {
     const at = (index + k) % count;
-    if (!state.labels[list()[at].id]) return at;
+    if (!state.labels[currentItems()[at].id]) return at;
   }
   return -1;
 }
 
-// What is said
+// Labels
 
-function record({number, part}, label, by, at) {
+function makeRecord({number, part}, label, reviewedBy, at) {
   const {row_id, partition, stratum, inclusion_probability} = data.rows[number];
   return {
-    row_id, ...(partition && {partition}), ...(part && {start: part.start, end: part.end}), label, reviewer: by, at,
+    row_id, ...(partition && {partition}), ...(part && {start: part.start, end: part.end}), label, reviewer: reviewedBy, at,
     ...(stratum && {stratum}), inclusion_probability,
   };
 }
 
-function label(what) {
-  const item = now();
+function setLabel(label) {
+  const item = currentItem();
   if (!item) return;
   const before = state.labels[item.id] ?? null;
-  state.undo = [...state.undo, [state.level, item.id, before]].slice(-UNDOS);
-  state.labels[item.id] = record(item, what, reviewer, new Date().toISOString().replace(/\.\d+Z$/, "Z"));
-  state.dirty ||= what !== "skip" || SAVED.includes(before?.label);
-  const open = nextOpen();
-  say(`${WORDS[what]}.` + (open < 0 ? ` All ${noun(2)} are done: save.` : ""));
+  state.undo = [...state.undo, [state.level, item.id, before]].slice(-MAX_UNDO);
+  state.labels[item.id] = makeRecord(item, label, reviewer, new Date().toISOString().replace(/\.\d+Z$/, "Z"));
+  state.dirty ||= label !== "skip" || SAVED.includes(before?.label);
+  const open = nextUnlabeled();
+  showMessage(`${WORDS[label]}.` + (open < 0 ? ` All ${noun(2)} are done: save.` : ""));
   if (open >= 0) index = open;
-  show();
-  keep();
+  showItem();
+  storeState();
 }
 
 function undo() {
   const last = state.undo.pop();
-  if (!last) { say("Nothing to undo."); return; }
+  if (!last) { showMessage("Nothing to undo."); return; }
   const [level, id, before] = last;
   state.dirty ||= SAVED.includes(state.labels[id]?.label) || SAVED.includes(before?.label);
   if (before) state.labels[id] = before; else delete state.labels[id];
-  say("Undone.");
+  showMessage("Undone.");
   goTo(id, level);
 }
 
 // Files
 
-function lines(of) {
-  return [...items.sentences, ...items.responses].map((item) => of.labels[item.id])
-    .concat(Object.entries(of.labels).filter(([id]) => !byId.has(id)).map(([, said]) => said))
-    .filter((said) => SAVED.includes(said?.label));
+function listRecords(saved) {
+  return [...items.sentences, ...items.responses].map((item) => saved.labels[item.id])
+    .concat(Object.entries(saved.labels).filter(([id]) => !byId.has(id)).map(([, record]) => record))
+    .filter((record) => SAVED.includes(record?.label));
 }
 
-function download(records, more) {
-  const name = [data.output.split("/").pop(), reviewer, more].filter(Boolean).map((part) => part.replace(/[^\p{L}\p{N}_.-]+/gu, "-"));
-  const link = element("a", "", {
+function download(records, suffix) {
+  const name = [data.output.split("/").pop(), reviewer, suffix].filter(Boolean).map((part) => part.replace(/[^\p{L}\p{N}_.-]+/gu, "-"));
+  const link = makeElement("a", "", {
     href: URL.createObjectURL(new Blob(records.map((record) => `${JSON.stringify(record)}\n`), {type: "application/jsonl"})),
     download: `review-${name.join("-")}.jsonl`,
   });
@@ -329,118 +329,119 @@ function download(records, more) {
 }
 
 function save() {
-  const records = lines(state);
-  if (!records.length) { say("There is no label to save."); return; }
-  say(`${labels(records.length)} saved as ${download(records, "")}.`);
+  const records = listRecords(state);
+  if (!records.length) { showMessage("There is no label to save."); return; }
+  showMessage(`${countLabels(records.length)} saved as ${download(records, "")}.`);
   state.dirty = false;
-  keep();
-  counts();
+  storeState();
+  showCounts();
 }
 
 function rescue() {
-  const keys = earlier();
-  download(keys.flatMap((key) => lines(stored(key))), "earlier");
+  const keys = unsavedSamples();
+  download(keys.flatMap((key) => listRecords(loadState(key))), "earlier");
   for (const key of keys) store(key, JSON.stringify({...stored(key), dirty: false}));
-  $("kept").hidden = true;
+  $("unsaved-samples").hidden = true;
 }
 
-function parsed(text) {
-  const found = [];
+function parseFile(text) {
+  const records = [];
   for (const [number, line] of text.replace(/^\ufeff/, "").split("\n").entries()) {
     if (!line.trim()) continue;
-    let said = null;
-    try { said = JSON.parse(line); } catch { /* told of below */ }
-    const good = typeof said?.row_id === "string" && SAVED.includes(said.label) && typeof said.reviewer === "string"
-      && said.reviewer && !Number.isNaN(Date.parse(said.at));
-    if (!good) throw new Error(`line ${number + 1} is no label of a review`);
-    found.push(said);
+    let record = null;
+    try { record = JSON.parse(line); } catch { /* reported below */ }
+    const isLabel = typeof record?.row_id === "string" && SAVED.includes(record.label) && typeof record.reviewer === "string"
+      && record.reviewer && !Number.isNaN(Date.parse(record.at));
+    if (!isLabel) throw new Error(`line ${number + 1} is not a label of a review`);
+    records.push(record);
   }
-  const names = [...new Set(found.map((said) => said.reviewer))];
-  if (!found.length) throw new Error("it holds no label");
-  if (names.length > 1) throw new Error(`it holds labels of ${names.join(" and ")}, and one reviewer's can be gone on with`);
-  return found;
+  const names = [...new Set(records.map((record) => record.reviewer))];
+  if (!records.length) throw new Error("it contains no label");
+  if (names.length > 1) throw new Error(`it contains labels of ${names.join(" and ")}: load a file of one reviewer`);
+  return records;
 }
 
 async function load(file) {
-  let found = [];
-  try { found = parsed(await file.text()); } catch (error) {
-    warn(`${file.name} was not loaded: ${error.message}.`);
+  let records = [];
+  try { records = parseFile(await file.text()); } catch (error) {
+    showNotice(`${file.name} was not loaded: ${error.message}.`);
     return;
   }
-  warn("");
-  if (found[0].reviewer !== reviewer) start(found[0].reviewer);
-  let taken = 0, foreign = 0;
-  for (const said of found) {
-    const item = byId.get(identity(said));
-    const mine = item && state.labels[item.id];
-    if (!item) foreign += 1;
-    else if (!SAVED.includes(mine?.label) || Date.parse(said.at) > Date.parse(mine.at)) {
-      state.labels[item.id] = record(item, said.label, said.reviewer, said.at);
-      taken += 1;
+  showNotice("");
+  if (records[0].reviewer !== reviewer) startReview(records[0].reviewer);
+  let added = 0, unmatched = 0;
+  for (const record of records) {
+    const item = byId.get(identify(record));
+    const own = item && state.labels[item.id];
+    if (!item) unmatched += 1;
+    else if (!SAVED.includes(own?.label) || Date.parse(record.at) > Date.parse(own.at)) {
+      state.labels[item.id] = makeRecord(item, record.label, record.reviewer, record.at);
+      added += 1;
     }
   }
   state.undo = [];
-  state.dirty ||= taken > 0;
-  const open = nextOpen();
-  if (now() && state.labels[now().id] && open >= 0) index = open;
-  say(`${labels(taken)} of ${reviewer} loaded.` + (foreign ? ` Left out, since they are of no row of this sample: ${foreign}.` : ""));
-  show();
-  keep();
+  state.dirty ||= added > 0;
+  const open = nextUnlabeled();
+  if (currentItem() && state.labels[currentItem().id] && open >= 0) index = open;
+  showMessage(`${countLabels(added)} of ${reviewer} loaded.` + (unmatched ? ` Not in this sample: ${unmatched}.` : ""));
+  showItem();
+  storeState();
 }
 
-// Hands
+// Keys and buttons
 
-function begin() {
+function confirmName() {
   const name = $("name").value.trim().normalize("NFC");
   if (!name) { $("name").focus(); return; }
-  if (name !== reviewer) { say(""); start(name); }
+  if (name !== reviewer) { showMessage(""); startReview(name); }
   $("ask").close();
 }
 
-function ask() {
+function askName() {
   $("name").value = reviewer;
   $("ask").showModal();
   $("name").focus();
 }
 
-const ACTS = {
-  supported: () => label("supported"), unsupported: () => label("unsupported"), unsure: () => label("unsure"), skip: () => label("skip"),
-  previous: () => step(-1), next: () => step(1), undo, near, reveal, unfold: foldAll, level: turn, save, rescue, begin, who: ask, load: () => $("file").click(),
+const ACTIONS = {
+  supported: () => setLabel("supported"), unsupported: () => setLabel("unsupported"), unsure: () => setLabel("unsure"), skip: () => setLabel("skip"),
+  previous: () => step(-1), next: () => step(1), undo, near: showNearest, reveal, unfold: foldAll, level: switchLevel,
+  save, rescue, begin: confirmName, reviewer: askName, load: () => $("file").click(),
 };
 const KEYS = {
   1: "supported", y: "supported", 2: "unsupported", n: "unsupported", 3: "unsure", u: "unsure", s: "skip", z: "undo",
   j: "next", arrowright: "next", k: "previous", arrowleft: "previous", p: "near", o: "unfold", v: "reveal", w: "level",
 };
-const ONCE = ["supported", "unsupported", "unsure", "skip", "level"]; // not again and again while a key is held down
+const NO_REPEAT = ["supported", "unsupported", "unsure", "skip", "level"]; // ignored while a key is held down
 
-function key(event) {
-  const pressed = (event.key ?? "").toLowerCase(); // what fills forms in by itself presses nothing
+function handleKey(event) {
+  const pressed = (event.key ?? "").toLowerCase(); // form autofill sends events without a key
   if ($("ask").open) {
-    if (pressed === "enter" && event.target === $("name") && !event.isComposing) begin();
+    if (pressed === "enter" && event.target === $("name") && !event.isComposing) confirmName();
     return;
   }
-  // On a keyboard of another script, or where digits want the shift key, the place of the key counts.
-  const [, there] = event.code?.match(pressed > "\x7f" ? /^(?:Digit|Key)(.)$/ : /^Digit(.)$/) ?? [];
-  const act = event.ctrlKey || event.metaKey ? {s: "save", z: "undo"}[pressed] : KEYS[pressed] ?? KEYS[there?.toLowerCase()];
-  if (!act || event.altKey || event.isComposing) return;
+  // With a non-Latin keyboard, or one on which digits need shift, the physical key counts.
+  const [, keyName] = event.code?.match(pressed > "\x7f" ? /^(?:Digit|Key)(.)$/ : /^Digit(.)$/) ?? [];
+  const action = event.ctrlKey || event.metaKey ? {s: "save", z: "undo"}[pressed] : KEYS[pressed] ?? KEYS[keyName?.toLowerCase()];
+  if (!action || event.altKey || event.isComposing) return;
   event.preventDefault();
-  if (!(event.repeat && ONCE.includes(act))) ACTS[act]();
+  if (!(event.repeat && NO_REPEAT.includes(action))) ACTIONS[action]();
 }
 
-for (const [id, act] of Object.entries(ACTS)) $(id)?.addEventListener("click", act);
-document.addEventListener("keydown", key);
-$("ask").addEventListener("close", () => { if (!reviewer) ask(); });
+for (const [id, action] of Object.entries(ACTIONS)) $(id)?.addEventListener("click", action);
+document.addEventListener("keydown", handleKey);
+$("ask").addEventListener("close", () => { if (!reviewer) askName(); });
 $("file").addEventListener("change", async () => {
   if ($("file").files.length) await load($("file").files[0]);
   $("file").value = "";
 });
-addEventListener("beforeunload", (event) => { if (state.dirty && !kept) event.preventDefault(); });
+addEventListener("beforeunload", (event) => { if (state.dirty && !isStored) event.preventDefault(); });
 addEventListener("storage", (event) => {
-  if (event.key !== place() || !event.newValue) return;
-  state = {...JSON.parse(event.newValue), level: state.level, at: state.at}; // another window of this page
-  show();
+  if (event.key !== storageKey() || !event.newValue) return;
+  state = {...JSON.parse(event.newValue), level: state.level, at: state.at}; // changed in another window
+  showItem();
 });
 
 let known = "";
-try { known = localStorage.getItem("ragassay reviewer") ?? ""; } catch { /* asked for below */ }
-if (known) start(known); else { show(); ask(); }
+try { known = localStorage.getItem("ragassay reviewer") ?? ""; } catch { /* the page asks for it */ }
+if (known) startReview(known); else { showItem(); askName(); }

@@ -1,36 +1,38 @@
-"""`review`: one HTML file in which a person labels; it opens from disk and asks no network for anything."""
+"""Render the review page (`ragassay review`): one HTML file for labeling that opens from disk and loads nothing from the
+network.
+"""
 
 import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragassay.jobs.report.html_page import fill_page
-from ragassay.jobs.report.review.rows import Shown
+from ragassay.jobs.report.html_page import render_page
+from ragassay.jobs.report.review.rows import PageRow
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
-def render(output: str, rows: Sequence[Shown], level: str) -> str:
-    """The page.
+def render_review(output: str, rows: Sequence[PageRow], level: str) -> str:
+    """Render the review page.
 
-    Log text is hostile: it stands in the page as JSON alone, in which nothing looks like HTML, and the page's script shows it
-    as text; see `fill_page`.
+    Log texts are untrusted: the page contains them only as JSON, escaped for HTML, and its script shows them as text; see
+    `render_page`.
 
     Args:
-        output: URI of the output folder. Under it, and what the sample is, the browser keeps the labels.
-        rows: What `shown_rows` makes of the sample.
-        level: What is labelled first, sentences or responses; the page turns to the other on a key.
+        output: URI of the output folder. The browser keeps the labels under this URI and the sample's hash.
+        rows: Rows of `read_page_rows`.
+        level: Level to label first, sentences or responses; the reviewer can switch.
     """
-    return fill_page(
-        HERE,
+    return render_page(
+        FOLDER,
         output=output,
-        data={"output": output, "sample": sample_id(rows), "level": level, "rows": list(rows)},
+        data={"output": output, "sample": hash_sample(rows), "level": level, "rows": list(rows)},
     )
 
 
-def sample_id(rows: Sequence[Shown]) -> str:
-    """What tells a sample from others: its rows, their order, their sentences, and how they were drawn."""
+def hash_sample(rows: Sequence[PageRow]) -> str:
+    """Hash a sample: its rows, their order, their sentences, and how they were drawn."""
     parts = [
         [
             row["row_id"], row["partition"], row["stratum"], row["inclusion_probability"],

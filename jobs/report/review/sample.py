@@ -1,4 +1,4 @@
-"""Draw scored rows for review, each with the probability that it was drawn: in a few passes over scalars of `scored/`."""
+"""Draw scored rows for review, each with its inclusion probability, in a few passes over scalar columns of `scored/`."""
 
 import heapq
 import json
@@ -21,24 +21,24 @@ from ragassay.pipeline.verdict.moments import merge, moments_of, quantile
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, Status
 from ragassay.schemas.stats import Moments
 
-READ = ("row_id", "status", "score", "threshold", "verdict")
-NEAR = 1 / 3
+READ_COLUMNS = ("row_id", "status", "score", "threshold", "verdict")
+NEAR_SHARE = 1 / 3
 """Share of the responses of a verdict whose scores count as near the threshold."""
 
-ALL = ""
-"""The one stratum of a simple random sample, which needs no name."""
+NO_STRATUM = ""
+"""Stratum of a simple random sample, which has no name."""
 
-VERDICTS = {HALLUCINATED: "flagged", SUPPORTED: SUPPORTED}
+STRATUM_NAMES = {HALLUCINATED: "flagged", SUPPORTED: SUPPORTED}
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A row of the sample.
+class SampledRow:
+    """A sampled row.
 
     Attributes:
-        position: Where it is stored.
-        stratum: What it was drawn among; empty in a simple sample.
-        probability: That it is drawn, above 0, at most 1.
+        position: Its position in the output.
+        stratum: Stratum that it was drawn from; empty in a simple sample.
+        probability: Its inclusion probability, above 0, at most 1.
     """
 
     position: Position
@@ -47,160 +47,169 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ReviewSample:
     """Rows to review.
 
     Attributes:
-        rows: In the order in which they are to be shown: random, so that the first of them are a sample too.
-        strata: Stratum -> (rows drawn, rows there are).
-        repeated: Scored rows that are not among these, since another row of their partition has the same id.
+        rows: The rows in random order, so that the first ones are a sample too.
+        strata: Stratum -> (sampled rows, all rows).
+        ambiguous: Scored rows that can't be sampled, because another row of their partition has the same id.
     """
 
-    rows: list[Drawn]
+    rows: list[SampledRow]
     strata: dict[str, tuple[int, int]]
-    repeated: int
+    ambiguous: int
 
 
-_Place = tuple[bytes, Position]
-"""Where a row stands, behind its digest: rows of the lowest digests are drawn."""
+_Candidate = tuple[bytes, Position]
+"""Digest and position of a row; rows with the lowest digests are drawn."""
 
 
-def draw(
+def draw_sample(
     output: Folder, size: int, *, seed: int = 0, stratified: bool = False, where: Mapping[str, str] | None = None
-) -> Sample:
-    """Draw scored rows by a hash of seed, partition and id: the same output and seed give the same rows, however filed.
+) -> ReviewSample:
+    """Draw scored rows by a hash of seed, partition and id: the result depends on output and seed, not on files.
 
-    Of N rows in a stratum the n with the lowest hashes are drawn, each with the probability n / N. Rows of one id
-    in a partition, which no label can tell apart, are neither drawn nor counted. Memory: see `ScoredDataset.repeated_ids`.
+    Of N rows in a stratum, the n with the lowest hashes are drawn, each with probability n / N. Rows that share their id
+    within a partition can't be labeled; they are neither drawn nor counted. Memory: see `ScoredDataset.repeated_ids`.
 
     Args:
-        output: A finalised output folder.
-        size: Rows wanted; all, if there are no more.
-        seed: Another one draws other rows.
-        stratified: Draw among flagged and supported rows, near the threshold and far from it, apart, as many of each: more
-            of what is doubtful or flagged than a simple random sample has.
-        where: Column -> the value, as text, that a row must have.
+        output: A finalized output folder.
+        size: Rows to draw; all rows if there are no more.
+        seed: Seed of the hash.
+        stratified: Whether to draw equally from four strata: flagged and supported rows, near the threshold and far from it.
+            The sample then contains more flagged and doubtful rows.
+        where: Column -> value, as text, that a row must have.
 
     Raises:
-        ConfigError: The sample is too small for every stratum to have a row.
-        InputError: There is no such column, or no such row that a label can name.
+        ConfigError: The sample is too small for a row per stratum.
+        InputError: A column is missing, or no row can be drawn.
         OutputError: There are no verdicts.
     """
     scored = open_scored(output).require_verdicts()
     conditions = dict(where or {})
     scored.require_columns(conditions)
-    several = scored.repeated_ids()
-    edges = _edges(scored, conditions, several) if stratified else None
+    repeated_ids = scored.repeated_ids()
+    near_limits = _find_near_limits(scored, conditions, repeated_ids) if stratified else None
     counts: Counter[str] = Counter()
-    repeated = 0
-    lowest: dict[str, list[_Place]] = {}
-    for part, table, left_out in _scored(scored, conditions, several):
-        repeated += left_out
-        strata = _strata(table, edges) if edges is not None else [ALL] * len(table)
+    ambiguous = 0
+    lowest: dict[str, list[_Candidate]] = {}
+    for batch, table, ambiguous_rows in _read_scored(scored, conditions, repeated_ids):
+        ambiguous += ambiguous_rows
+        strata = _assign_strata(table, near_limits) if near_limits is not None else [NO_STRATUM] * len(table)
         counts.update(strata)
-        _keep_lowest(lowest, strata, _places(part, table, seed), size)
+        _keep_lowest(lowest, strata, _make_candidates(batch, table, seed), size)
     if not counts:
-        which = " with an id of its own in its partition, which labels need" if repeated else ""
-        where_said = f" where {_said(conditions)}" if conditions else ""
-        raise InputError(errors.REVIEW_NO_ROW, output=output.uri, which=which, where=where_said)
+        uniqueness = " whose id is unique in its partition, as labels need" if ambiguous else ""
+        condition_text = f" where {_format_conditions(conditions)}" if conditions else ""
+        raise InputError(errors.REVIEW_NO_ROW, output=output.uri, which=uniqueness, where=condition_text)
     if size < len(counts):
         raise ConfigError(errors.SAMPLE_TOO_SMALL, strata=len(counts), least=len(counts))
-    sizes = allocation(size, counts)
-    drawn = [
-        (digest, Drawn(position, stratum, sizes[stratum] / counts[stratum]))
-        for stratum, places in lowest.items()
-        for digest, position in places[: sizes[stratum]]
+    sizes = allocate_rows(size, counts)
+    sampled = [
+        (digest, SampledRow(position, stratum, sizes[stratum] / counts[stratum]))
+        for stratum, candidates in lowest.items()
+        for digest, position in candidates[: sizes[stratum]]
     ]
-    # The end of a digest says nothing of its beginning, by which rows are drawn: few of a large stratum would all come first.
-    drawn.sort(key=lambda pair: pair[0][::-1])
-    return Sample([row for _, row in drawn], {name: (sizes[name], counts[name]) for name in sorted(counts)}, repeated)
+    # Sort by the reversed digests: rows are drawn by the beginnings, and few rows of a large stratum would all come first.
+    sampled.sort(key=lambda pair: pair[0][::-1])
+    return ReviewSample([row for _, row in sampled], {name: (sizes[name], counts[name]) for name in sorted(counts)}, ambiguous)
 
 
-def passes(stratified: bool) -> int:
-    """How often `draw` reads every row."""
+def count_passes(stratified: bool) -> int:
+    """Return how often `draw_sample` reads every row."""
     return 3 if stratified else 2
 
 
-def allocation(size: int, counts: Mapping[str, int]) -> dict[str, int]:
-    """Rows to draw of each stratum: as many of each; what a small one has not is drawn of the others.
+def allocate_rows(size: int, counts: Mapping[str, int]) -> dict[str, int]:
+    """Allocate the rows to draw to strata, equally; the surplus of a small stratum goes to the others.
 
     Args:
-        size: Rows to draw in all, at least one a stratum.
-        counts: Stratum -> rows there are, at least 1.
+        size: Rows to draw in all, at least one per stratum.
+        counts: Stratum -> its rows, at least 1.
     """
     sizes: dict[str, int] = {}
-    left = size
+    remaining = size
     for i, (name, count) in enumerate(sorted(counts.items(), key=lambda item: (item[1], item[0]))):
-        sizes[name] = min(count, left // (len(counts) - i))
-        left -= sizes[name]
+        sizes[name] = min(count, remaining // (len(counts) - i))
+        remaining -= sizes[name]
     return sizes
 
 
-def digest_of(seed: int, partition: str, row_id: str) -> bytes:
-    """Sixteen bytes by which a row is drawn."""
+def hash_row(seed: int, partition: str, row_id: str) -> bytes:
+    """Return the sixteen bytes by which a row is drawn."""
     return blake2b(json.dumps([seed, partition, row_id]).encode(), digest_size=16).digest()
 
 
-def _scored(
-    scored: ScoredDataset, where: Mapping[str, str], several: Mapping[str, pa.Array]
+def _read_scored(
+    scored: ScoredDataset, where: Mapping[str, str], repeated_ids: Mapping[str, pa.Array]
 ) -> Iterator[tuple[Rows, pa.Table, int]]:
-    """Rows in batches; the scored ones that are looked at, with their number in the batch as `row`; and how many are left
-    out because several rows have their id."""
-    for part in scored.batches([*READ, *where]):
-        table = part.table
+    """Read the batches: each with its selected scored rows (their number in the batch as `row`), and the number of rows
+    that share their id.
+    """
+    for batch in scored.batches([*READ_COLUMNS, *where]):
+        table = batch.table
         is_scored = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["verdict"])).to_numpy()
-        keep = is_scored & part.matches(where)
-        alone = ~pc.is_in(table["row_id"], several[part.file.partition]).to_numpy()
-        rows = np.flatnonzero(keep & alone)
-        yield part, table.select(READ).take(rows).append_column("row", pa.array(rows)), int((keep & ~alone).sum())
+        is_selected = is_scored & batch.matches(where)
+        is_unique = ~pc.is_in(table["row_id"], repeated_ids[batch.file.partition]).to_numpy()
+        rows = np.flatnonzero(is_selected & is_unique)
+        yield (
+            batch,
+            table.select(READ_COLUMNS).take(rows).append_column("row", pa.array(rows)),
+            int((is_selected & ~is_unique).sum()),
+        )
 
 
-def _edges(scored: ScoredDataset, where: Mapping[str, str], several: Mapping[str, pa.Array]) -> dict[str, float]:
-    """How far from the threshold the nearest responses of a verdict reach."""
-    found: dict[str, Moments] = {}
-    for _, table, _ in _scored(scored, where, several):
-        distances = _distances(table)
-        for verdict in VERDICTS:
-            mine = distances[_is(table, verdict) & np.isfinite(distances)]
-            found[verdict] = merge([found.get(verdict, Moments()), moments_of(mine)])
-    return {verdict: quantile(moments, NEAR) for verdict, moments in found.items() if moments.count}
+def _find_near_limits(
+    scored: ScoredDataset, where: Mapping[str, str], repeated_ids: Mapping[str, pa.Array]
+) -> dict[str, float]:
+    """Find the distance from the threshold up to which a response of a verdict counts as near."""
+    moments_by_verdict: dict[str, Moments] = {}
+    for _, table, _ in _read_scored(scored, where, repeated_ids):
+        distances = _threshold_distances(table)
+        for verdict in STRATUM_NAMES:
+            distances_of_verdict = distances[_has_verdict(table, verdict) & np.isfinite(distances)]
+            moments_by_verdict[verdict] = merge([moments_by_verdict.get(verdict, Moments()), moments_of(distances_of_verdict)])
+    return {verdict: quantile(moments, NEAR_SHARE) for verdict, moments in moments_by_verdict.items() if moments.count}
 
 
-def _strata(table: pa.Table, edges: Mapping[str, float]) -> list[str]:
-    """A stratum a row; one whose distance is no finite number is far from the threshold."""
-    distances = _distances(table)
+def _assign_strata(table: pa.Table, near_limits: Mapping[str, float]) -> list[str]:
+    """Return each row's stratum; a row without a finite distance is far from the threshold."""
+    distances = _threshold_distances(table)
     return [
-        f"{VERDICTS[verdict]}, {'near' if distance <= edges.get(verdict, -1.0) else 'far from'} the threshold"
+        f"{STRATUM_NAMES[verdict]}, {'near' if distance <= near_limits.get(verdict, -1.0) else 'far from'} the threshold"
         for verdict, distance in zip(table["verdict"].to_pylist(), distances, strict=True)
     ]
 
 
-def _distances(table: pa.Table) -> Floats:
+def _threshold_distances(table: pa.Table) -> Floats:
     distances: Floats = np.abs(table["score"].to_numpy() - table["threshold"].to_numpy())
     return distances
 
 
-def _is(table: pa.Table, verdict: str) -> Bools:
-    found: Bools = pc.equal(table["verdict"], verdict).to_numpy()
-    return found
+def _has_verdict(table: pa.Table, verdict: str) -> Bools:
+    matches: Bools = pc.equal(table["verdict"], verdict).to_numpy()
+    return matches
 
 
-def _places(part: Rows, table: pa.Table, seed: int) -> list[_Place]:
-    partition = part.file.partition_name
+def _make_candidates(batch: Rows, table: pa.Table, seed: int) -> list[_Candidate]:
+    partition = batch.file.partition_name
     rows: Any = zip(table["row_id"].to_pylist(), table["row"].to_pylist(), strict=True)
-    return [(digest_of(seed, partition, row_id), part.position(row)) for row_id, row in rows]
+    return [(hash_row(seed, partition, row_id), batch.position(row)) for row_id, row in rows]
 
 
-def _keep_lowest(lowest: dict[str, list[_Place]], strata: Sequence[str], places: Sequence[_Place], size: int) -> None:
-    """Keep the lowest places of each stratum, in order."""
-    new: dict[str, list[_Place]] = {}
-    for stratum, place in zip(strata, places, strict=True):
+def _keep_lowest(
+    lowest: dict[str, list[_Candidate]], strata: Sequence[str], candidates: Sequence[_Candidate], size: int
+) -> None:
+    """Keep the lowest candidates of each stratum, in order."""
+    added: dict[str, list[_Candidate]] = {}
+    for stratum, candidate in zip(strata, candidates, strict=True):
         kept = lowest.get(stratum, [])
-        if len(kept) < size or place < kept[-1]:
-            new.setdefault(stratum, []).append(place)
-    for stratum, found in new.items():
-        lowest[stratum] = heapq.nsmallest(size, [*lowest.get(stratum, []), *found])
+        if len(kept) < size or candidate < kept[-1]:
+            added.setdefault(stratum, []).append(candidate)
+    for stratum, new_candidates in added.items():
+        lowest[stratum] = heapq.nsmallest(size, [*lowest.get(stratum, []), *new_candidates])
 
 
-def _said(where: Mapping[str, str]) -> str:
+def _format_conditions(where: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in where.items())

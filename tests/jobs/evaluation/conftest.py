@@ -1,4 +1,4 @@
-"""A scored output made without an engine: raw rows with known labels, finalised for real."""
+"""A scored output made without an engine: raw rows with known labels, finalized by the real code."""
 
 import shutil
 from pathlib import Path
@@ -40,13 +40,13 @@ def job(**more: Any) -> Job:
 
 
 def raw_row(key: int, item: int, label: str, rng: np.random.Generator) -> dict[str, Any]:
-    """A response of two sentences; SLM `a` sees what is supported, `b` is noise."""
+    """Make a response of two sentences; SLM `a` recognizes supported sentences, `b` is noise."""
     sentences = [f"Rule {item} holds on floor {item % 5}. ", f"It was signed by {label} hands."]
     starts = [0, len(sentences[0])]
     texts = [text.strip() for text in sentences]
-    places = [{"text": t, "start": s, "end": s + len(t)} for t, s in zip(texts, starts, strict=True)]
-    odds = {
-        "a": [rng.normal(1.0 if good else -1.0, 0.8) for good in MIXED[label]],
+    spans = [{"text": text, "start": start, "end": start + len(text)} for text, start in zip(texts, starts, strict=True)]
+    log_odds = {
+        "a": [rng.normal(1.0 if is_good else -1.0, 0.8) for is_good in MIXED[label]],
         "b": rng.normal(0, 1, 2).tolist(),
     }
     members = [
@@ -54,22 +54,22 @@ def raw_row(key: int, item: int, label: str, rng: np.random.Generator) -> dict[s
             "name": name, "sentence_scores": values, "response_score": min(values),
             "log_p_yes": [-np.log1p(np.exp(-v)) for v in values], "log_p_no": [-np.log1p(np.exp(v)) for v in values],
         }
-        for name, values in odds.items()
+        for name, values in log_odds.items()
     ]  # fmt: skip
     return {
         "row_key": key, "row_id": f"r{key}", "question": f"What of rule {item}? {HOSTILE}",
         "context": [f"Rule {item} holds on floor {item % 5}.", f"{HOSTILE} Other rules are in the annex."],
         "response": "".join(sentences), "label": label, "hallucinated": label != "correct", "item": f"item{item}",
         "tenant": f"$t{item % 3}$ {HOSTILE if item % 3 == 2 else ''}",
-        "spans": [{"start": p["start"], "end": p["end"]} for p, good in zip(places, MIXED[label], strict=True) if not good],
-        "sentences": places, "members": members, "usage": [], "context_windows": 1, "status": "ok", "error": None,
+        "spans": [{"start": s["start"], "end": s["end"]} for s, ok in zip(spans, MIXED[label], strict=True) if not ok],
+        "sentences": spans, "members": members, "usage": [], "context_windows": 1, "status": "ok", "error": None,
     }  # fmt: skip
 
 
-def write_output(folder: Path, rows_of_days: dict[str, list[dict[str, Any]]], settings: Job) -> Path:
-    """An output folder whose raw rows are these, finalised."""
+def write_output(folder: Path, rows_by_day: dict[str, list[dict[str, Any]]], settings: Job) -> Path:
+    """Write an output folder with these raw rows, and finalize it."""
     files = {}
-    for number, (day, rows) in enumerate(rows_of_days.items()):
+    for number, (day, rows) in enumerate(rows_by_day.items()):
         keyed = [{**row, "row_key": (number << 32) | i} for i, row in enumerate(rows)]
         path = folder / "raw" / day / "part-0.parquet"
         path.parent.mkdir(parents=True)
@@ -82,7 +82,7 @@ def write_output(folder: Path, rows_of_days: dict[str, list[dict[str, Any]]], se
     return folder
 
 
-def labelled_days(seed: int = 3) -> dict[str, list[dict[str, Any]]]:
+def labeled_days(seed: int = 3) -> dict[str, list[dict[str, Any]]]:
     rng = np.random.default_rng(seed)
     days: dict[str, list[dict[str, Any]]] = {}
     key = 0
@@ -107,7 +107,7 @@ def labelled_days(seed: int = 3) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.fixture(scope="session")
 def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_output(tmp_path_factory.mktemp("decide") / "out", labelled_days(), job())
+    return write_output(tmp_path_factory.mktemp("decide") / "out", labeled_days(), job())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`agreement`: kappa of two people's files, and the rows to talk about."""
+"""`agreement`: kappa of two reviewers' files, and the list of disagreements."""
 
 import json
 from pathlib import Path
@@ -13,43 +13,46 @@ from tests.raises import fails
 S, U, N = "supported", "unsupported", "unsure"
 
 
-def write(path: Path, who: str | None, said: dict[str, str], **more: Any) -> Path:
-    lines = [{"row_id": row, "label": label, **({"reviewer": who} if who else {}), **more} for row, label in said.items()]
+def write(path: Path, reviewer: str | None, label_of_row: dict[str, str], **more: Any) -> Path:
+    lines = [
+        {"row_id": row, "label": label, **({"reviewer": reviewer} if reviewer else {}), **more}
+        for row, label in label_of_row.items()
+    ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     return path
 
 
-def test_kappa_and_rows_to_talk_about(scored: Path, tmp_path: Path) -> None:
+def test_agreement_prints_kappa_and_writes_disagreements(scored: Path, tmp_path: Path) -> None:
     rows = [row for row in read_rows(scored) if row["status"] == "ok"][:12]
     ids = [row["row_id"] for row in rows]
-    one = dict(zip(ids, [S, S, U, U, S, U, S, S, U, N, S, S], strict=True))
-    two = dict(zip(ids, [S, U, U, U, S, S, S, S, U, U, N, S], strict=True))
+    first = dict(zip(ids, [S, S, U, U, S, U, S, S, U, N, S, S], strict=True))
+    second = dict(zip(ids, [S, U, U, U, S, S, S, S, U, U, N, S], strict=True))
     day = f"dt={rows[0]['dt']}"
-    a, b = write(tmp_path / "a.jsonl", "ana", one, partition=day), write(tmp_path / "b.jsonl", "ben", two, partition=day)
+    a, b = write(tmp_path / "a.jsonl", "ana", first, partition=day), write(tmp_path / "b.jsonl", "ben", second, partition=day)
     done = here("--log-format", "json", "agreement", a, b, "--output", scored, "--out", tmp_path / "talk.jsonl")
     assert done.returncode == 0, done.stderr
-    sure = [(one[i], two[i]) for i in ids if N not in (one[i], two[i])]
+    sure = [(first[i], second[i]) for i in ids if N not in (first[i], second[i])]
     assert f"{cohen_kappa_score(*zip(*sure, strict=True)):.3f}" in done.stdout and "8 of 10, 80.0%" in done.stdout
-    talk = [json.loads(line) for line in (tmp_path / "talk.jsonl").read_text().splitlines()]
-    assert {row["row_id"] for row in talk} == {i for i in ids if one[i] != two[i]}
+    disagreements = [json.loads(line) for line in (tmp_path / "talk.jsonl").read_text().splitlines()]
+    assert {row["row_id"] for row in disagreements} == {i for i in ids if first[i] != second[i]}
     response = {row["row_id"]: row["response"] for row in rows}
-    assert all(row["said"] == {"ana": one[row["row_id"]], "ben": two[row["row_id"]]} for row in talk)
-    assert all(row["text"] == response[row["row_id"]] and row["partition"] == day for row in talk)
+    assert all(row["labels"] == {"ana": first[row["row_id"]], "ben": second[row["row_id"]]} for row in disagreements)
+    assert all(row["text"] == response[row["row_id"]] and row["partition"] == day for row in disagreements)
 
 
-def test_sentences_and_several_people(tmp_path: Path) -> None:
-    place = {"start": 3, "end": 9}
-    said = {"ana": S, "ben": S, "eve": U}
-    files = [write(tmp_path / f"{who}.jsonl", who, {"x": label}, **place) for who, label in said.items()]
+def test_every_pair_of_reviewers_is_compared(tmp_path: Path) -> None:
+    span = {"start": 3, "end": 9}
+    labels = {"ana": S, "ben": S, "eve": U}
+    files = [write(tmp_path / f"{reviewer}.jsonl", reviewer, {"x": label}, **span) for reviewer, label in labels.items()]
     done = here("agreement", *files, "--out", tmp_path / "talk.jsonl")
     assert done.returncode == 0 and all(pair in done.stdout for pair in ("ana       ben", "ana       eve", "ben       eve"))
-    assert json.loads((tmp_path / "talk.jsonl").read_text()) == {"row_id": "x", **place, "said": said}
+    assert json.loads((tmp_path / "talk.jsonl").read_text()) == {"row_id": "x", **span, "labels": labels}
 
 
-def test_one_name_in_two_files_is_told_apart(tmp_path: Path) -> None:
+def test_unnamed_reviewers_are_distinguished_by_file(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a.jsonl", None, {"x": S}), write(tmp_path / "b.jsonl", None, {"x": S})
     done = here("agreement", a, b)
-    assert done.returncode == 0 and "undefined: one word only" in done.stdout and "a.jsonl" in done.stdout
+    assert done.returncode == 0 and "undefined: a single label" in done.stdout and "a.jsonl" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -63,7 +66,7 @@ def test_one_name_in_two_files_is_told_apart(tmp_path: Path) -> None:
         (["a.jsonl", "none.jsonl"], "labels.no-file"),
     ],
 )
-def test_what_is_no_pair_of_files(tmp_path: Path, arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_files_are_refused(tmp_path: Path, arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.jsonl", "ana", {"x": S})
     write(tmp_path / "b.jsonl", "ben", {"x": U})
@@ -73,8 +76,10 @@ def test_what_is_no_pair_of_files(tmp_path: Path, arguments: list[str], code: st
     assert (tmp_path / "a.jsonl").read_bytes() == before
 
 
-def test_another_output_is_refused(scored: Path, tmp_path: Path) -> None:
-    a, b = (write(tmp_path / f"{who}.jsonl", who, {"elsewhere": label}) for who, label in (("ana", S), ("ben", U)))
+def test_files_of_another_output_are_refused(scored: Path, tmp_path: Path) -> None:
+    a, b = (
+        write(tmp_path / f"{reviewer}.jsonl", reviewer, {"elsewhere": label}) for reviewer, label in (("ana", S), ("ben", U))
+    )
     done = here("agreement", a, b, "--output", scored)
     fails(done, "labels.of-other-rows")
     done = here("agreement", a, b, "--out", scored / "scored" / "talk.jsonl", "--output", scored)

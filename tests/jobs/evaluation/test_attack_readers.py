@@ -1,4 +1,4 @@
-"""Readers beside a run that writes: nobody waits for a reader, and nobody reads half of a run's verdicts."""
+"""Readers next to a run that writes: no reader waits, and none reads a mixture of two runs' verdicts."""
 
 import shutil
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from pyarrow import fs as pafs
 from rich.console import Console
 
 from ragassay.jobs.evaluation.evaluate import ask_judge
-from ragassay.jobs.evaluation.labelled import fits_of_all, member_values_of, stats_of
+from ragassay.jobs.evaluation.labeled import fit_all_partitions, read_member_values, read_partition_stats
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
@@ -50,19 +50,19 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def finalize(output: Path, quantile: float) -> None:
-    """A whole run of `finalize`, while a reader reads."""
+    """Run `finalize` while a reader reads."""
     with without_ray():
         finalize_job(job(verdict={"threshold": {"quantile": quantile}}), str(output), Console(quiet=True))
 
 
 def thresholds(folder: Folder, between: Callable[[], None] = lambda: None) -> list[float]:
-    """The threshold of each partition, file by file; something happens after the first."""
-    found = []
+    """Read the threshold of each partition, file by file; call `between` after the first."""
+    values = []
     for number, (path,) in enumerate(partitions(folder, "scored").values()):
         if number == 1:
             between()
-        found += pq.read_table(path, columns=["threshold"], filesystem=folder.fs)["threshold"].drop_null().unique().to_pylist()
-    return found
+        values += pq.read_table(path, columns=["threshold"], filesystem=folder.fs)["threshold"].drop_null().unique().to_pylist()
+    return values
 
 
 def read(name: str, output: Path, to: Path) -> Any:
@@ -79,28 +79,28 @@ def test_attack_a_reader_reads_while_a_run_holds_the_lock(scored: Path, tmp_path
 
 
 def test_attack_a_run_starts_and_ends_while_a_reader_reads(scored: Path) -> None:
-    """The second attempt reads the new verdicts; the first, half old and half new, is not shown."""
+    """The first attempt reads a mixture and is discarded; the second reads the new verdicts."""
     calls: list[list[float]] = []
 
     def work(folder: Snapshot, _: Manifest) -> list[float]:
-        again = bool(calls)
-        calls.append(thresholds(folder, lambda: None if again else finalize(scored, 0.6)))
+        is_second = bool(calls)
+        calls.append(thresholds(folder, lambda: None if is_second else finalize(scored, 0.6)))
         return calls[-1]
 
-    found = read_snapshot(open_folder(str(scored)), work)
+    values = read_snapshot(open_folder(str(scored)), work)
     assert len(calls) == 2 and len(set(calls[0])) == 2
-    assert found == calls[1] and len(set(found)) == 1 and len(found) == DAYS
+    assert values == calls[1] and len(set(values)) == 1 and len(values) == DAYS
 
 
-def test_attack_a_reader_that_is_overtaken_twice_says_so(scored: Path) -> None:
-    left = list(THRESHOLDS)
+def test_attack_a_reader_overtaken_twice_fails(scored: Path) -> None:
+    remaining = list(THRESHOLDS)
     with pytest.raises(OutputRewritten) as error:
-        read_snapshot(open_folder(str(scored)), lambda folder, _: thresholds(folder, lambda: finalize(scored, left.pop())))
+        read_snapshot(open_folder(str(scored)), lambda folder, _: thresholds(folder, lambda: finalize(scored, remaining.pop())))
     assert error.value.fields["output"] == str(scored) and error.value.fields["partition"] == "dt=2026-11-02"
-    assert len(left) == len(THRESHOLDS) - 2
+    assert len(remaining) == len(THRESHOLDS) - 2
 
 
-def test_attack_an_error_that_a_replaced_file_made_is_not_the_readers(scored: Path) -> None:
+def test_attack_an_error_from_a_replaced_file_is_retried(scored: Path) -> None:
     calls = []
 
     def work(folder: Snapshot, _: Manifest) -> int:
@@ -113,7 +113,7 @@ def test_attack_an_error_that_a_replaced_file_made_is_not_the_readers(scored: Pa
     assert read_snapshot(open_folder(str(scored)), work) == 2
 
 
-def test_an_error_of_the_reader_itself_is_raised_at_once(scored: Path) -> None:
+def test_an_error_of_the_reader_is_raised_at_once(scored: Path) -> None:
     calls = []
 
     def work(*_: object) -> None:
@@ -126,8 +126,8 @@ def test_an_error_of_the_reader_itself_is_raised_at_once(scored: Path) -> None:
 
 
 @pytest.fixture
-def broken_off(scored: Path, tmp_path: Path) -> Path:
-    """A `finalize` under another threshold that was killed when half of the partitions were replaced."""
+def interrupted(scored: Path, tmp_path: Path) -> Path:
+    """An output whose `finalize` under another threshold was killed after half of the partitions."""
     other = Path(shutil.copytree(scored, tmp_path / "other"))
     finalize(other, 0.6)
     for number, path in enumerate(sorted((scored / "scored").rglob("*.parquet"))):
@@ -137,55 +137,59 @@ def broken_off(scored: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_attack_no_reader_shows_half_of_a_run_that_broke_off(broken_off: Path, tmp_path: Path, name: str) -> None:
-    before = {path: path.read_bytes() for path in broken_off.rglob("*") if path.is_file()}
-    done = read(name, broken_off, tmp_path / "to")
+def test_attack_no_reader_shows_half_of_an_interrupted_run(interrupted: Path, tmp_path: Path, name: str) -> None:
+    files_before = {path: path.read_bytes() for path in interrupted.rglob("*") if path.is_file()}
+    done = read(name, interrupted, tmp_path / "to")
     fails(done, "output.rewritten", "dt=2026-11-03")
     assert not done.stdout.strip()
-    assert {path: path.read_bytes() for path in broken_off.rglob("*") if path.is_file()} == before
+    assert {path: path.read_bytes() for path in interrupted.rglob("*") if path.is_file()} == files_before
     assert not list((tmp_path / "to").iterdir())
-    finalize(broken_off, 0.6)
-    assert read(name, broken_off, tmp_path / "to").returncode == 0
+    finalize(interrupted, 0.6)
+    assert read(name, interrupted, tmp_path / "to").returncode == 0
 
 
-def test_a_partition_that_the_manifest_does_not_name_yet_is_left_out(scored: Path) -> None:
-    """As a run leaves it that is killed between the verdicts of its new partition and the manifest."""
+def test_a_partition_missing_from_the_manifest_is_not_read(scored: Path) -> None:
+    """A run killed between the verdicts of its new partition and the manifest leaves this state."""
     new = scored / "scored" / "dt=2026-12-01" / "part-0.parquet"
     new.parent.mkdir()
     table = pq.read_table(scored / "scored" / "dt=2026-11-02" / "part-0.parquet", partitioning=None)
     pq.write_table(table.replace_schema_metadata({VERDICTS_ID: b"a run under way"}), new)
-    places = read_snapshot(open_folder(str(scored)), lambda folder, _: list(partitions(folder, "scored")))
-    assert len(places) == DAYS and "dt=2026-12-01" not in places
+    names = read_snapshot(open_folder(str(scored)), lambda folder, _: list(partitions(folder, "scored")))
+    assert len(names) == DAYS and "dt=2026-12-01" not in names
 
 
-def test_the_fit_of_a_run_under_way_is_not_that_of_the_verdicts(scored: Path) -> None:
+def test_the_fit_of_a_running_run_is_not_used_before_its_verdicts(scored: Path) -> None:
     output = open_folder(str(scored))
     manifest = read_manifest(output)
-    last = manifest.runs[-1]
-    assert last.fit and last.threshold
-    begun = replace(last, run_id="a run under way", finished=None, fit=replace(last.fit, source="new"))
-    manifest.runs.append(begun)
+    latest = manifest.runs[-1]
+    assert latest.fit and latest.threshold
+    running = replace(latest, run_id="a run under way", finished=None, fit=replace(latest.fit, source="new"))
+    manifest.runs.append(running)
     write_manifest(output, manifest)
-    found = read_verdicts(output)
-    assert found.last_fit == last.fit and [run.run_id for run in found.runs] == [run.run_id for run in manifest.runs]
-    files = dict.fromkeys(manifest.verdict_files, begun.run_id)  # its verdicts are there: its judge is at work
+    verdicts = read_verdicts(output)
+    assert verdicts.last_fit == latest.fit and [run.run_id for run in verdicts.runs] == [run.run_id for run in manifest.runs]
+    files = dict.fromkeys(manifest.verdict_files, running.run_id)  # its verdicts exist, but its judge is still running
     write_manifest(output, replace(manifest, verdict_files=files))
-    assert read_verdicts(output).last_fit == begun.fit
+    assert read_verdicts(output).last_fit == running.fit
 
 
-def test_moments_of_more_rows_than_there_are_verdicts_are_not_used(scored: Path) -> None:
+def test_moments_that_cover_more_rows_than_verdicts_are_refused(scored: Path) -> None:
     stats = scored / "stats" / "dt=2026-11-05" / "stats.json"
     text = stats.read_text()
     assert '"ok": 60' in text
     stats.write_text(text.replace('"ok": 60', '"ok": 61'))
     with pytest.raises(OutputRewritten) as error:
-        read_snapshot(open_folder(str(scored)), lambda folder, manifest: stats_of(folder, member_values_of(manifest)))
+        read_snapshot(
+            open_folder(str(scored)), lambda folder, manifest: read_partition_stats(folder, read_member_values(manifest))
+        )
     assert error.value.fields["partition"] == "dt=2026-11-05"
     stats.write_text(text)
-    assert read_snapshot(open_folder(str(scored)), lambda folder, manifest: fits_of_all(folder, member_values_of(manifest)))
+    assert read_snapshot(
+        open_folder(str(scored)), lambda folder, manifest: fit_all_partitions(folder, read_member_values(manifest))
+    )
 
 
-def test_explanations_that_are_being_written_are_left_out(scored: Path) -> None:
+def test_explanations_being_written_are_not_read(scored: Path) -> None:
     folder = scored / "explanations" / "strategy=vanilla"
     folder.mkdir(parents=True)
     (folder / "whole-0.parquet").write_bytes(b"")
@@ -194,18 +198,18 @@ def test_explanations_that_are_being_written_are_left_out(scored: Path) -> None:
     (scored / "_explaining" / "half.pending.parquet").write_bytes(b"")
     (scored / "_explaining" / "whole.parquet").write_bytes(b"")
     names = read_snapshot(
-        open_folder(str(scored)), lambda seen, _: [info.base_name for info in seen.list("explanations", ".parquet")]
+        open_folder(str(scored)), lambda snapshot, _: [info.base_name for info in snapshot.list("explanations", ".parquet")]
     )
     assert names == ["whole-0.parquet"]
 
 
-def test_what_a_reader_writes_into_the_output_is_of_one_snapshot(scored: Path) -> None:
-    """An evaluation that was overtaken leaves no evaluation.json."""
-    left = list(THRESHOLDS)
+def test_a_reader_writes_only_results_of_one_snapshot(scored: Path) -> None:
+    """An evaluation that two runs overtake writes no evaluation.json."""
+    remaining = list(THRESHOLDS)
 
     def work(folder: Snapshot, _: Manifest) -> None:
         folder.write("evaluation.json", "half and half")
-        finalize(scored, left.pop())
+        finalize(scored, remaining.pop())
 
     with pytest.raises(OutputRewritten):
         read_snapshot(open_folder(str(scored)), work)
@@ -213,7 +217,7 @@ def test_what_a_reader_writes_into_the_output_is_of_one_snapshot(scored: Path) -
 
 
 class ReadOnly(LocalFileSystem):  # type: ignore[misc]
-    """A disk of which an analyst may read everything, and write nothing."""
+    """A file system that can be read but not written."""
 
     def _open(self, path: str, mode: str = "rb", *more: Any, **options: Any) -> Any:
         if mode != "rb":
@@ -246,7 +250,7 @@ def read_only(scored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_attack_an_output_that_may_only_be_read_is_read(read_only: Path, tmp_path: Path, name: str) -> None:
+def test_attack_a_read_only_output_can_be_read(read_only: Path, tmp_path: Path, name: str) -> None:
     done = read(name, read_only, tmp_path / "to")
     assert done.returncode == 0, done.stderr
     kept = {"evaluate": "evaluation.json", "estimate": "estimate.json"}
@@ -255,20 +259,20 @@ def test_attack_an_output_that_may_only_be_read_is_read(read_only: Path, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["report", "review", "calibrate"])
-def test_what_is_to_be_written_into_such_an_output_asks_for_another_place(read_only: Path, name: str) -> None:
+def test_writing_into_a_read_only_output_fails(read_only: Path, name: str) -> None:
     options = [option for option in READERS[name] if option != "--out" and "{to}" not in option]
     done = here(name, read_only, *options)
     fails(done, "options.out-not-writable", "Permission denied")
 
 
-def test_a_judge_is_not_asked_where_its_answers_cannot_be_kept(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragassay.jobs.evaluation import evaluate as judged
-    from ragassay.jobs.evaluation.labelled import load_labelled
+def test_a_judge_is_not_asked_if_its_answers_cannot_be_written(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragassay.jobs.evaluation import evaluate as evaluate_module
+    from ragassay.jobs.evaluation.labeled import load_labeled
     from ragassay.jobs.evaluation.labels import LabelSource
 
-    plain = open_folder(str(scored))
-    rows = load_labelled(plain, member_values_of(read_manifest(plain)), LabelSource("label"), texts=True)
-    monkeypatch.setattr(judged, "judge_rows", lambda *_: pytest.fail("it was asked"))
+    folder = open_folder(str(scored))
+    rows = load_labeled(folder, read_member_values(read_manifest(folder)), LabelSource("label"), texts=True)
+    monkeypatch.setattr(evaluate_module, "judge_rows", lambda *_: pytest.fail("the judge was asked"))
     fs = pafs.PyFileSystem(pafs.FSSpecHandler(ReadOnly(skip_instance_cache=True)))
     judge = Judge(name="judge", model="m", base_url="http://127.0.0.1:1/v1")
     with raises("evaluate.answers-not-writable"):

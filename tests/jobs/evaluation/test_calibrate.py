@@ -1,4 +1,4 @@
-"""`calibrate` on an output where SLM `a` sees and SLM `b` is noise, and what `finalize` makes of it."""
+"""`calibrate` on an output where SLM `a` recognizes support and SLM `b` is noise, and what `finalize` makes of it."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def precise(scored_once: Path) -> Calibration:
     return run(scored_once, "supported-precision>=0.9")
 
 
-def test_the_member_that_sees_gets_the_weight(precise: Calibration) -> None:
+def test_the_informative_member_gets_the_weight(precise: Calibration) -> None:
     weights = {name: member.weight for name, member in precise.members.items()}
     assert weights["a"] > 0.85 and sum(weights.values()) == pytest.approx(1)
     assert precise.measured["in_sample_precision"] >= 0.9  # type: ignore[operator]
@@ -49,7 +49,7 @@ def test_threshold_only_keeps_the_rule(scored_once: Path, precise: Calibration) 
     assert {m.weight for m in kept.members.values()} == {0.5} and (kept.mean, kept.positive) == ("harmonic", "cdf")
 
 
-def test_other_targets(scored_once: Path) -> None:
+def test_recall_f1_and_share_targets(scored_once: Path) -> None:
     recall = run(scored_once, "flag-recall>=0.9")
     assert recall.measured["in_sample_recall"] >= 0.9  # type: ignore[operator]
     assert run(scored_once, "supported-f1").measured["in_sample_f1"] > 0.7  # type: ignore[operator]
@@ -57,7 +57,7 @@ def test_other_targets(scored_once: Path) -> None:
     assert 0.24 < share.measured["flagged_of_all"] < 0.36 and share.probability is not None  # type: ignore[operator]
 
 
-def test_without_labels(scored_once: Path) -> None:
+def test_a_mean_target_needs_no_labels(scored_once: Path) -> None:
     mean = run(scored_once, "mean", None)
     scores = [row["score"] for row in read_rows(scored_once) if row["score"] is not None]
     assert mean.threshold == pytest.approx(sum(scores) / len(scores)) and mean.probability is None and mean.label is None
@@ -65,10 +65,10 @@ def test_without_labels(scored_once: Path) -> None:
         run(scored_once, "supported-f1", None)
 
 
-def test_certified_or_refused(scored_once: Path) -> None:
-    sure = run(scored_once, "supported-precision>=0.6", delta=0.1)
-    assert sure.certificate is not None and sure.certificate.bound >= 0.6
-    assert sure.measured["held_out_precision"] > 0.6  # type: ignore[operator]
+def test_a_precision_is_certified_or_refused(scored_once: Path) -> None:
+    certified = run(scored_once, "supported-precision>=0.6", delta=0.1)
+    assert certified.certificate is not None and certified.certificate.bound >= 0.6
+    assert certified.measured["held_out_precision"] > 0.6  # type: ignore[operator]
     with raises("calibrate.not-certified", needed=59):
         run(scored_once, "supported-precision>=0.95", delta=0.05)
     with raises("calibrate.only-precision"):
@@ -76,19 +76,19 @@ def test_certified_or_refused(scored_once: Path) -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -1.0, float("nan")])
-def test_a_delta_that_is_no_probability_is_refused(scored_once: Path, delta: float) -> None:
+def test_a_delta_outside_0_to_1_is_refused(scored_once: Path, delta: float) -> None:
     with raises("calibrate.delta-out-of-range"):
         run(scored_once, "supported-precision>=0.9", delta=delta)
 
 
-def test_a_rule_that_was_fitted_to_labels_certifies_nothing(without_ray: None, scored: Path, precise: Calibration) -> None:
+def test_a_calibrated_output_cannot_be_certified(without_ray: None, scored: Path, precise: Calibration) -> None:
     path = write_calibration(precise, calibration_target(open_folder(str(scored)), None))
     finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
     with raises("calibrate.calibrated-already"):
         run(scored, "supported-precision>=0.6", delta=0.1)
 
 
-def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -> None:
+def test_an_unreachable_target_fails(scored_once: Path, tmp_path: Path) -> None:
     rows = sorted((row["score"], row["row_id"]) for row in read_rows(scored_once) if row["status"] == "ok")
     upside_down = {"row_id": [row_id for _, row_id in rows], "supported": [i < len(rows) // 2 for i in range(len(rows))]}
     pq.write_table(pa.table(upside_down), tmp_path / "labels.parquet")
@@ -97,7 +97,7 @@ def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -
         run(scored_once, "supported-precision>=0.6", source, threshold_only=True)
 
 
-def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration) -> None:
+def test_finalize_uses_a_calibration(without_ray: None, scored: Path, precise: Calibration) -> None:
     folder = open_folder(str(scored))
     path = write_calibration(precise, calibration_target(folder, None))
     record = finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
@@ -108,22 +108,22 @@ def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration)
     )
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
     passed = [row for row in rows if row["verdict"] == "supported"]
-    right = sum(row["label"] == "correct" for row in passed)
-    assert right / len(passed) == pytest.approx(precise.measured["in_sample_precision"])
+    correct = sum(row["label"] == "correct" for row in passed)
+    assert correct / len(passed) == pytest.approx(precise.measured["in_sample_precision"])
     ordered = sorted(rows, key=lambda row: row["score"])
     assert all(0 <= row["probability"] <= 1 for row in rows)
     assert [row["probability"] for row in ordered] == sorted(row["probability"] for row in rows)
     assert all(row["probability"] is None for row in read_rows(scored) if row["status"] != "ok")
-    write_calibration(run(scored, "mean", None), calibration_target(folder, None))  # the one before is kept
+    write_calibration(run(scored, "mean", None), calibration_target(folder, None))  # the earlier one is kept
     assert (scored / f"calibration-{precise.calibration_id}.json").exists()
 
 
-def test_it_does_not_go_among_the_outputs_own_data(scored_once: Path, precise: Calibration) -> None:
+def test_a_calibration_is_not_written_into_the_outputs_data(scored_once: Path, precise: Calibration) -> None:
     with raises("output.file-inside"):
         calibration_target(open_folder(str(scored_once)), str(scored_once / "raw" / "c.json"))
 
 
-def test_an_output_of_another_version_is_named(scored: Path) -> None:
+def test_an_output_of_another_version_is_refused(scored: Path) -> None:
     manifest = json.loads((scored / "manifest.json").read_text())
     manifest["fingerprint"]["schema"] = 99
     (scored / "manifest.json").write_text(json.dumps(manifest))
@@ -131,7 +131,7 @@ def test_an_output_of_another_version_is_named(scored: Path) -> None:
         read_manifest(open_folder(str(scored)))
 
 
-def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_path: Path) -> None:
+def test_a_calibration_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_path: Path) -> None:
     path = write_calibration(precise, calibration_target(open_folder(str(scored)), str(tmp_path / "c.json")))
     manifest = read_manifest(open_folder(str(scored)))
     assert load_calibration(path, manifest.fingerprint, VALUES) == precise
@@ -147,8 +147,8 @@ def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_
         load_calibration(str(tmp_path / "bad.json"), manifest.fingerprint, VALUES)
 
 
-def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:
-    """Flagged sentences go out, a reviewer fills them in, and `calibrate` reads the file."""
+def test_calibrate_reads_reviewed_sentences(scored: Path, tmp_path: Path) -> None:
+    """Flagged sentences are exported, a reviewer labels them, and `calibrate` reads the file."""
     flagged = tmp_path / "flagged.parquet"
     assert here("export", scored, flagged, "--format", "flagged").returncode == 0
     table = pq.read_table(flagged)
@@ -167,10 +167,10 @@ def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "c.json").read_text())["label"] == "supported"
 
 
-def test_two_labelled_rows_are_enough_to_run(scored_once: Path, tmp_path: Path) -> None:
+def test_two_labeled_rows_are_enough(scored_once: Path, tmp_path: Path) -> None:
     rows = {row["label"]: row["row_id"] for row in read_rows(scored_once) if row["status"] == "ok"}
     pq.write_table(
-        pa.table({"row_id": [rows["correct"], rows["wrong"]], "said": ["correct", "wrong"]}), tmp_path / "labels.parquet"
+        pa.table({"row_id": [rows["correct"], rows["wrong"]], "review": ["correct", "wrong"]}), tmp_path / "labels.parquet"
     )
-    found = run(scored_once, "supported-f1", LabelSource("said", file=str(tmp_path / "labels.parquet")))
-    assert found.rows == {"correct": 1, "wrong": 1} and found.measured["ece_after"] is None
+    calibration = run(scored_once, "supported-f1", LabelSource("review", file=str(tmp_path / "labels.parquet")))
+    assert calibration.rows == {"correct": 1, "wrong": 1} and calibration.measured["ece_after"] is None

@@ -1,4 +1,4 @@
-"""Tonight against history, on partitions whose statistics are known."""
+"""Drift of the latest partition against its history, on partitions with known statistics."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragassay.jobs.evaluation.labelled import member_values_of, stats_of
+from ragassay.jobs.evaluation.labeled import read_member_values, read_partition_stats
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import history
 from ragassay.jobs.storage.folder import open_folder
@@ -18,92 +18,92 @@ from tests.jobs.conftest import here
 from tests.jobs.evaluation.conftest import job
 
 
-def night(seed: int, *, shift: float = 0, mass: float = 0.9, failed: int = 0, sentences: int = 300) -> PartitionStats:
+def partition_stats(seed: int, *, shift: float = 0, mass: float = 0.9, failed: int = 0, sentences: int = 300) -> PartitionStats:
     rng = np.random.default_rng(seed)
     values = {"a": moments_of(rng.normal(shift, 1, sentences))}
     mass_of = {"a": moments_of(rng.normal(mass, 0.01, sentences))}
     return PartitionStats("", values, {"a": "log_odds"}, mass_of, {"ok": 100, "no_context": failed}, sentences, [])
 
 
-def check(tonight: PartitionStats, flagged: int = 10, **settings: Any) -> dict[str, bool]:
-    stats = {f"dt={d}": night(d) for d in range(1, 6)} | {"dt=6": tonight}
+def check(latest: PartitionStats, flagged: int = 10, **settings: Any) -> dict[str, bool]:
+    stats = {f"dt={d}": partition_stats(d) for d in range(1, 6)} | {"dt=6": latest}
     finalized = {f"dt={d}": PartitionVerdicts("r", 100, 10) for d in range(1, 6)} | {
         "dt=6": PartitionVerdicts("r", 100, flagged)
     }
-    found = check_drift(job(**settings).verdict, Manifest(finalized=finalized), stats)
-    assert found.latest == ["dt=6"] and found.note is None
-    return {shift.metric: shift.drifted for shift in found.shifts}
+    drift = check_drift(job(**settings).verdict, Manifest(finalized=finalized), stats)
+    assert drift.latest == ["dt=6"] and drift.note is None
+    return {shift.metric: shift.drifted for shift in drift.shifts}
 
 
-def test_a_night_like_the_others_has_not_drifted() -> None:
-    got = check(night(9))
-    assert set(got) == {"psi", "ks", "label_mass", "flagged", "error_rate", "sentences"} and not any(got.values())
+def test_a_partition_like_its_history_has_not_drifted() -> None:
+    drifted = check(partition_stats(9))
+    assert set(drifted) == {"psi", "ks", "label_mass", "flagged", "error_rate", "sentences"} and not any(drifted.values())
 
 
 @pytest.mark.parametrize(
-    ("tonight", "flagged", "what"),
+    ("latest", "flagged", "metrics"),
     [
-        (night(9, shift=1), 10, {"psi", "ks"}),
-        (night(9, mass=0.6), 10, {"label_mass"}),
-        (night(9), 25, {"flagged"}),
-        (night(9, failed=10), 10, {"error_rate"}),
-        (night(9, sentences=150), 10, {"sentences"}),
+        (partition_stats(9, shift=1), 10, {"psi", "ks"}),
+        (partition_stats(9, mass=0.6), 10, {"label_mass"}),
+        (partition_stats(9), 25, {"flagged"}),
+        (partition_stats(9, failed=10), 10, {"error_rate"}),
+        (partition_stats(9, sentences=150), 10, {"sentences"}),
     ],
 )
-def test_what_moved_is_named_and_nothing_else(tonight: PartitionStats, flagged: int, what: set[str]) -> None:
-    assert {name for name, drifted in check(tonight, flagged).items() if drifted} == what
+def test_only_the_metric_that_changed_drifts(latest: PartitionStats, flagged: int, metrics: set[str]) -> None:
+    assert {name for name, drifted in check(latest, flagged).items() if drifted} == metrics
 
 
 def test_rows_that_lost_their_score_in_finalize_count_as_errors() -> None:
-    """The statistics are of `raw/`, where the row had one."""
-    stats = {"dt=1": night(1), "dt=2": night(2)}
+    """The statistics are those of `raw/`, in which the row still has a score."""
+    stats = {"dt=1": partition_stats(1), "dt=2": partition_stats(2)}
     finalized = {"dt=1": PartitionVerdicts("r", 100, 10), "dt=2": PartitionVerdicts("r", 90, 9)}
-    found = check_drift(job().verdict, Manifest(finalized=finalized), stats)
-    assert [(shift.metric, round(shift.distance, 6)) for shift in found.drifted] == [("error_rate", 0.1)]
+    drift = check_drift(job().verdict, Manifest(finalized=finalized), stats)
+    assert [(shift.metric, round(shift.distance, 6)) for shift in drift.drifted] == [("error_rate", 0.1)]
 
 
-def test_thresholds_come_from_the_job() -> None:
-    assert not any(check(night(9), 25, verdict={"drift": {"flagged": 0.2}}).values())
+def test_drift_limits_come_from_the_job() -> None:
+    assert not any(check(partition_stats(9), 25, verdict={"drift": {"flagged": 0.2}}).values())
 
 
-def test_fewer_failures_are_no_drift() -> None:
-    stats = {f"dt={d}": night(d, failed=20) for d in range(1, 6)} | {"dt=6": night(9)}
-    found = check_drift(job().verdict, Manifest(), stats)
-    assert not found.drifted and "flagged" not in {shift.metric for shift in found.shifts}
+def test_fewer_failures_are_not_drift() -> None:
+    stats = {f"dt={d}": partition_stats(d, failed=20) for d in range(1, 6)} | {"dt=6": partition_stats(9)}
+    drift = check_drift(job().verdict, Manifest(), stats)
+    assert not drift.drifted and "flagged" not in {shift.metric for shift in drift.shifts}
 
 
-def test_too_little_to_compare_is_said() -> None:
-    assert "no partition before" in (check_drift(job().verdict, Manifest(), {"dt=1": night(1)}).note or "")
-    few = check_drift(job().verdict, Manifest(), {"dt=1": night(1), "dt=2": night(2, sentences=20)})
+def test_too_little_data_is_not_compared() -> None:
+    assert "no partition before" in (check_drift(job().verdict, Manifest(), {"dt=1": partition_stats(1)}).note or "")
+    few = check_drift(job().verdict, Manifest(), {"dt=1": partition_stats(1), "dt=2": partition_stats(2, sentences=20)})
     assert "20 sentences are too few" in (few.note or "") and not few.shifts
 
 
-def test_a_night_that_failed_whole_is_drift() -> None:
-    dead = PartitionStats("", {"a": moments_of([])}, {"a": "log_odds"}, {"a": moments_of([])}, {"no_context": 50}, 0, [])
-    found = check_drift(job().verdict, Manifest(), {"dt=1": night(1), "dt=2": dead})
-    assert [shift.metric for shift in found.drifted] == ["error_rate"] and found.note is None
+def test_a_partition_without_scores_has_drifted() -> None:
+    failed = PartitionStats("", {"a": moments_of([])}, {"a": "log_odds"}, {"a": moments_of([])}, {"no_context": 50}, 0, [])
+    drift = check_drift(job().verdict, Manifest(), {"dt=1": partition_stats(1), "dt=2": failed})
+    assert [shift.metric for shift in drift.drifted] == ["error_rate"] and drift.note is None
 
 
-def test_tonight_is_all_folders_of_the_last_night_in_the_order_of_numbers() -> None:
-    stats = {f"month={m}/tn={t}": night(m) for m in (9, 10, 2) for t in "ab"}
-    found = check_drift(job().verdict, Manifest(), stats)
-    assert found.latest == ["month=10/tn=a", "month=10/tn=b"]
-    assert found.history == ["month=2/tn=a", "month=2/tn=b", "month=9/tn=a", "month=9/tn=b"]
+def test_the_latest_partition_is_all_folders_of_the_highest_first_key() -> None:
+    stats = {f"month={m}/tn={t}": partition_stats(m) for m in (9, 10, 2) for t in "ab"}
+    drift = check_drift(job().verdict, Manifest(), stats)
+    assert drift.latest == ["month=10/tn=a", "month=10/tn=b"]
+    assert drift.history == ["month=2/tn=a", "month=2/tn=b", "month=9/tn=a", "month=9/tn=b"]
 
 
-def test_history_goes_back_by_nights_not_by_folders() -> None:
-    places = [f"dt={d}/tenant={t}" for d in range(1, 6) for t in "xy"]
-    assert history(places, ["dt=5/tenant=x", "dt=5/tenant=y"], 2) == places[4:8]
-    assert history(places, ["dt=1/tenant=x"], 3) == []
+def test_history_counts_values_of_the_first_key_not_folders() -> None:
+    partitions = [f"dt={d}/tenant={t}" for d in range(1, 6) for t in "xy"]
+    assert history(partitions, ["dt=5/tenant=x", "dt=5/tenant=y"], 2) == partitions[4:8]
+    assert history(partitions, ["dt=1/tenant=x"], 3) == []
     assert history(["dt=1"], [], 3) == []
 
 
-def test_on_the_command_line(scored_once: Path) -> None:
+def test_the_command_prints_the_comparison(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
     manifest = read_manifest(folder)
-    assert not check_drift(job().verdict, manifest, stats_of(folder, member_values_of(manifest))).drifted
+    assert not check_drift(job().verdict, manifest, read_partition_stats(folder, read_member_values(manifest))).drifted
     done = here("drift", scored_once, "--fail-on-drift")
-    assert done.returncode == 0 and "dt=2026-11-07 against 5 partition(s) before, from dt=2026-11-02" in done.stdout
+    assert done.returncode == 0 and "dt=2026-11-07 against 5 earlier partition(s), from dt=2026-11-02" in done.stdout
 
 
 def test_drift_sets_the_exit_code(scored_once: Path, tmp_path: Path) -> None:

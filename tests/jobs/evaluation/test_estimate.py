@@ -1,4 +1,4 @@
-"""`estimate`: the share of all rows, its parts, and what it says of labels that it can't take as they are."""
+"""`estimate`: the share over all rows, its parts, and its notes on labels that do not fit."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ import pytest
 
 from ragassay.jobs.evaluation.estimate import estimate
 from ragassay.jobs.evaluation.labels import LabelSource
-from ragassay.jobs.report.review.rows import shown_rows
-from ragassay.jobs.report.review.sample import draw
+from ragassay.jobs.report.review.rows import read_page_rows
+from ragassay.jobs.report.review.sample import draw_sample
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.estimate import Estimate
 from ragassay.schemas.review import MIN_PROBABILITY
@@ -45,76 +45,76 @@ def rows(scored: Path) -> list[dict[str, Any]]:
     return [row for row in read_rows(scored) if row["status"] == "ok"]
 
 
-def test_all_rows_by_a_few_labels(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_all_rows_are_estimated_from_a_few_labels(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     source = write(tmp_path / "r.jsonl", lines_of(rows[::4]))
-    found = estimate(open_folder(str(scored)), source, ["tenant"])
-    assert (found.overall.rows, found.overall.labels, found.unscored, found.weighted) == (ROWS, ROWS // 4, DAYS, False)
-    powered, classical = found.overall.powered, found.overall.classical
+    result = estimate(open_folder(str(scored)), source, ["tenant"])
+    assert (result.overall.rows, result.overall.labels, result.unscored, result.weighted) == (ROWS, ROWS // 4, DAYS, False)
+    powered, classical = result.overall.powered, result.overall.classical
     assert powered and classical and powered.low < 2 / 3 < powered.high
-    assert powered.high - powered.low < classical.high - classical.low  # SLM a sees what is supported
-    assert found.overall.flagged == pytest.approx(sum(row["verdict"] == "hallucinated" for row in rows) / ROWS)
-    assert [part.subset for part in found.partitions] == [f"dt=2026-11-{day + 2:02d}" for day in range(DAYS)]
-    for parts in (found.partitions, found.slices["tenant"]):
+    assert powered.high - powered.low < classical.high - classical.low  # SLM a recognizes support
+    assert result.overall.flagged == pytest.approx(sum(row["verdict"] == "hallucinated" for row in rows) / ROWS)
+    assert [part.subset for part in result.partitions] == [f"dt=2026-11-{day + 2:02d}" for day in range(DAYS)]
+    for parts in (result.partitions, result.slices["tenant"]):
         assert sum(part.rows for part in parts) == ROWS and sum(part.labels for part in parts) == ROWS // 4
-    assert any("simple random sample" in note for note in found.notes)
-    assert Estimate.from_json((scored / "estimate.json").read_text()) == found
+    assert any("simple random sample" in note for note in result.notes)
+    assert Estimate.from_json((scored / "estimate.json").read_text()) == result
 
 
-def test_with_all_labels_it_is_the_truth(scored: Path) -> None:
-    found = estimate(open_folder(str(scored)), LabelSource("label"))  # the logs' own column; partly wrong is wrong
-    for share in (found.overall.powered, found.overall.classical):
+def test_with_all_labels_the_estimate_is_exact(scored: Path) -> None:
+    result = estimate(open_folder(str(scored)), LabelSource("label"))  # the logs' own column; partly wrong counts as wrong
+    for share in (result.overall.powered, result.overall.classical):
         assert share and share.value == pytest.approx(2 / 3) and share.high - share.low < 1e-3
-    assert found.overall.more_labels == 0 and found.labeled_unscored == DAYS
+    assert result.overall.more_labels == 0 and result.labeled_unscored == DAYS
 
 
 def test_strata_are_weighted(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    """All of the correct ones were labelled and one of ten others: without weights nearly all would be correct."""
+    """All correct responses are labeled and one in ten of the others: without weights nearly all would seem correct."""
     correct = [row for row in rows if row["label"] == "correct"]
     others = [row for row in rows if row["label"] != "correct"][::10]
     strata = [
         *lines_of(correct, stratum="known good", inclusion_probability=1.0),
         *lines_of(others, stratum="others", inclusion_probability=0.1),
     ]
-    found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", strata))
-    assert found.weighted and found.strata == ["known good", "others"] and not found.notes
-    assert found.overall.classical and found.overall.classical.value == pytest.approx(2 / 3)
-    assert found.overall.powered and abs(found.overall.powered.value - 2 / 3) < 0.05
-    plain = estimate(open_folder(str(scored)), write(tmp_path / "p.jsonl", lines_of([*correct, *others])))
-    assert plain.overall.classical and plain.overall.classical.value < 0.2
-    assert any("chance alone draws no such sample" in note for note in plain.notes)
-    named = estimate(open_folder(str(scored)), write(tmp_path / "n.jsonl", lines_of([*correct, *others], stratum="s")))
-    assert any("although they name strata" in note for note in named.notes)
+    result = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", strata))
+    assert result.weighted and result.strata == ["known good", "others"] and not result.notes
+    assert result.overall.classical and result.overall.classical.value == pytest.approx(2 / 3)
+    assert result.overall.powered and abs(result.overall.powered.value - 2 / 3) < 0.05
+    unweighted = estimate(open_folder(str(scored)), write(tmp_path / "p.jsonl", lines_of([*correct, *others])))
+    assert unweighted.overall.classical and unweighted.overall.classical.value < 0.2
+    assert any("chance alone does not explain it" in note for note in unweighted.notes)
+    with_strata = estimate(open_folder(str(scored)), write(tmp_path / "n.jsonl", lines_of([*correct, *others], stratum="s")))
+    assert any("although they name strata" in note for note in with_strata.notes)
     table = pa.table(
         {key: [line[key] for line in strata] for key in ("row_id", "partition", "label", *("stratum", PROBABILITY))}
     )
     pq.write_table(table, tmp_path / "r.parquet")
-    same = estimate(open_folder(str(scored)), LabelSource("label", file=str(tmp_path / "r.parquet")))
-    assert same.overall == found.overall
+    from_parquet = estimate(open_folder(str(scored)), LabelSource("label", file=str(tmp_path / "r.parquet")))
+    assert from_parquet.overall == result.overall
 
 
 PROBABILITY = "inclusion_probability"
 
 
-def test_what_is_not_counted_is_said(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_labels_that_do_not_count_are_reported(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     failed = next(row for row in read_rows(scored) if row["status"] != "ok")
-    half = {**lines_of([rows[50]])[0], "label": "supported", "start": 0, "end": 3}
+    partly_labeled = {**lines_of([rows[50]])[0], "label": "supported", "start": 0, "end": 3}
     lines = [
         *lines_of(rows[:30]),
         *lines_of(rows[:2]),
         *lines_of(rows[30:40], label="unsure"),
-        half,
+        partly_labeled,
         *lines_of([failed]),
         {"row_id": "nobody", "label": "unsure"},
         {"row_id": "nobody2", "partition": "dt=2026-11-02", "label": "supported"},
     ]
-    found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
-    assert (found.overall.labels, found.undecided, found.labeled_unscored) == (30, 11, 1)
-    assert (found.unmatched, found.repeated) == (2, 2)
-    assert any("11 responses were looked at without getting a label" in note for note in found.notes)
-    assert [part.labels for part in found.partitions] == [30, 0, 0, 0, 0, 0] and found.partitions[1].powered is None
+    result = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
+    assert (result.overall.labels, result.undecided, result.labeled_unscored) == (30, 11, 1)
+    assert (result.unmatched, result.repeated) == (2, 2)
+    assert any("11 responses were looked at without getting a label" in note for note in result.notes)
+    assert [part.labels for part in result.partitions] == [30, 0, 0, 0, 0, 0] and result.partitions[1].powered is None
 
 
-def test_labels_that_cannot_be_used(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_unusable_labels_are_refused(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
     with raises("estimate.no-label", rows=360, silent=1):
         estimate(folder, write(path, lines_of(rows[:1], label="unsure")))
@@ -133,7 +133,7 @@ def test_labels_that_cannot_be_used(scored: Path, rows: list[dict[str, Any]], tm
 
 
 @pytest.mark.parametrize("probability", [1e-300, 5e-324, 1e-13, 0.0, -0.5, 1.5, 1e300, float("nan"), float("inf")])
-def test_attack_a_probability_that_no_sample_has_is_refused(
+def test_attack_an_impossible_probability_is_refused(
     scored: Path, rows: list[dict[str, Any]], tmp_path: Path, probability: float
 ) -> None:
     lines = [*lines_of(rows[:3], inclusion_probability=0.5), *lines_of(rows[3:4], inclusion_probability=probability)]
@@ -145,27 +145,27 @@ def test_attack_a_probability_that_no_sample_has_is_refused(
         estimate(open_folder(str(scored)), LabelSource("label", file=str(tmp_path / "r.parquet")))
 
 
-def test_the_smallest_probability_gives_numbers(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_the_smallest_probability_gives_a_finite_interval(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     lines = [*lines_of(rows[:30], inclusion_probability=0.5), *lines_of(rows[30:32], inclusion_probability=MIN_PROBABILITY)]
     share = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines)).overall.powered
     assert share is not None and 0 <= share.low <= share.value <= share.high <= 1
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_very_few_labels_are_said_to_be_few(scored: Path, rows: list[dict[str, Any]], tmp_path: Path, count: int) -> None:
+def test_very_few_labels_are_noted(scored: Path, rows: list[dict[str, Any]], tmp_path: Path, count: int) -> None:
     passed = [row for row in rows if row["verdict"] == "supported"][:count]
-    found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines_of(passed)))
-    assert found.overall.powered and found.overall.powered.high - found.overall.powered.low > 0.4
-    assert any(note.startswith(f"{count} labels tell little") for note in found.notes)
-    assert any("none of the flagged responses" in note for note in found.notes)
+    result = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines_of(passed)))
+    assert result.overall.powered and result.overall.powered.high - result.overall.powered.low > 0.4
+    assert any(note.startswith(f"{count} labels are few") for note in result.notes)
+    assert any("none of the flagged responses" in note for note in result.notes)
 
 
 def sampled(rows: list[dict[str, Any]], every: int) -> Lines:
-    """Each of some rows is labelled whose number `every` divides, as though that were chance."""
+    """Label every `every`-th row, as if drawn at random."""
     return lines_of(rows[::every], inclusion_probability=1 / every)
 
 
-def test_labels_of_other_rows_than_these_are_noticed(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_labels_of_other_rows_are_noted(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
 
     def notes(lines: Lines, where: dict[str, str] | None = None) -> list[str]:
@@ -173,26 +173,26 @@ def test_labels_of_other_rows_than_these_are_noticed(scored: Path, rows: list[di
         return estimate(folder, LabelSource("label", file=str(path), where=where or {})).notes
 
     assert not notes(sampled(rows, 4))
-    part = notes(sampled(rows, 4), {"item": rows[0]["item"]})  # one label of three rows, and it stands for four: by chance
-    assert part and not any("stand for" in note for note in part)
+    part = notes(sampled(rows, 4), {"item": rows[0]["item"]})  # one label of three rows represents four: by chance
+    assert part and not any("represent" in note for note in part)
     tenant = [row for row in rows if row["tenant"].startswith("$t0$")]
     (note,) = notes(sampled(tenant, 2))
     assert "about 120 of 360" in note and "60 of about 180 drawn responses have a label" in note and "--where" in note
     assert not notes(sampled(tenant, 2), {"tenant": "$t0$ "})
     first = [row for row in rows if str(row["dt"]) == "2026-11-02"]
-    (note,) = [note for note in notes(sampled(first, 2)) if "stand for" in note]
+    (note,) = [note for note in notes(sampled(first, 2)) if "represent" in note]
     assert "about 60 of 360" in note and "5 of 6 partitions have none" in note and "today" in note
     (note,) = notes(lines_of(rows[::4], inclusion_probability=0.1))
-    assert "about 900 of 360" in note and "drawn from more than these" in note
+    assert "about 900 of 360" in note and "drawn from more rows than these" in note
 
 
-def test_a_stratified_page_stands_for_all_and_half_of_it_for_half(
+def test_a_stratified_page_represents_all_rows_and_half_of_it_half(
     scored: Path, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
     label_of = {row["row_id"]: row["label"] for row in rows}
     for seed in range(5):
-        shown = shown_rows(folder, draw(folder, 100, seed=seed, stratified=True).rows)
+        shown = read_page_rows(folder, draw_sample(folder, 100, seed=seed, stratified=True).rows)
         lines = [
             {
                 **{key: row[key] for key in ("row_id", "partition", "stratum", PROBABILITY)},
@@ -216,35 +216,35 @@ def test_unsure_counts_as_drawn_and_skipped_does_not(scored: Path, rows: list[di
     assert "67 of about 90 drawn responses have a label" in note
 
 
-def test_weights_that_leave_the_flagged_out_are_noticed(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_samples_without_flagged_rows_are_noted(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     passed = [row for row in rows if row["verdict"] == "supported"]
-    found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines_of(passed, inclusion_probability=0.7)))
-    assert any("0.0% of the labelled responses are flagged" in note and "chance alone" in note for note in found.notes)
+    result = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines_of(passed, inclusion_probability=0.7)))
+    assert any("0.0% of the labeled responses are flagged" in note and "chance alone" in note for note in result.notes)
 
 
 def test_values_without_labels_have_counts_and_too_many_are_refused(
     scored: Path, rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = write(tmp_path / "r.jsonl", lines_of(rows[:30]))
-    found = {part.subset: part for part in estimate(open_folder(str(scored)), source, ["item"]).slices["item"]}
-    assert len(found) == DAYS * ITEMS
-    for item, part in found.items():
-        mine = [row for row in rows if row["item"] == item]
-        assert part.rows == len(mine) and part.flagged == pytest.approx(
-            sum(row["verdict"] == "hallucinated" for row in mine) / len(mine)
+    parts = {part.subset: part for part in estimate(open_folder(str(scored)), source, ["item"]).slices["item"]}
+    assert len(parts) == DAYS * ITEMS
+    for item, part in parts.items():
+        rows_of_item = [row for row in rows if row["item"] == item]
+        assert part.rows == len(rows_of_item) and part.flagged == pytest.approx(
+            sum(row["verdict"] == "hallucinated" for row in rows_of_item) / len(rows_of_item)
         )
         assert (part.powered is None) == (part.labels == 0)
-    assert sum(part.labels for part in found.values()) == 30
-    monkeypatch.setattr("ragassay.jobs.evaluation.estimate.MOST_VALUES", DAYS * ITEMS - 1)
+    assert sum(part.labels for part in parts.values()) == 30
+    monkeypatch.setattr("ragassay.jobs.evaluation.estimate.MAX_SLICE_VALUES", DAYS * ITEMS - 1)
     with raises("estimate.too-many-slices", column="item", most=119):
         estimate(open_folder(str(scored)), source, ["item"])
 
 
-def test_the_command(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_the_command_prints_the_estimate(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     write(tmp_path / "r.jsonl", lines_of(rows[::4]))
     options = ("--labels", tmp_path / "r.jsonl", "--slice", "tenant", "--where", "label=correct")
-    done = here("--log-format", "json", "estimate", scored, *options)
-    assert done.returncode == 0, done.stderr
+    result = here("--log-format", "json", "estimate", scored, *options)
+    assert result.returncode == 0, result.stderr
     for text in ("hallucinated", "labels alone", "half as wide", "by partition", "by tenant", "estimate.json"):
-        assert text in done.stdout
+        assert text in result.stdout
     fails(here("estimate", scored), "options.no-labels")

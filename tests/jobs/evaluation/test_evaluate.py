@@ -1,4 +1,4 @@
-"""`evaluate` on an output whose labels and scores are known."""
+"""`evaluate` on an output with known labels and scores."""
 
 import json
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from ragassay.jobs.evaluation.evaluate import HISTOGRAM_BINS, Evaluation, evaluate, histogram_edges
+from ragassay.jobs.evaluation.evaluate import HISTOGRAM_BINS, Evaluation, compute_histogram_edges, evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import as_text
@@ -35,28 +35,28 @@ def found(scored_once: Path) -> Evaluation:
 
 def test_every_row_is_accounted_for(found: Evaluation) -> None:
     assert found.labels == {"correct": DAYS * ITEMS, "partial": DAYS * ITEMS, "wrong": DAYS * ITEMS}
-    assert (found.unlabelled, found.unscored, found.groups, found.grouped_by) == (0, DAYS, DAYS * ITEMS, "item")
+    assert (found.unlabeled, found.unscored, found.groups, found.grouped_by) == (0, DAYS, DAYS * ITEMS, "item")
 
 
-def test_the_papers_comparison_is_whole(found: Evaluation) -> None:
+def test_the_papers_comparison_is_complete(found: Evaluation) -> None:
     assert [c.name for c in found.comparisons] == [
         "correct against wrong", "correct against partial", "correct against wrong and partial",
     ]  # fmt: skip
-    names = [line.name for line in found.comparisons[0].lines]
-    assert names[:4] == ["ensemble, as finalised", "a alone", "b alone", "calibrated on the other half"]
+    names = [line.name for line in found.comparisons[0].scores]
+    assert names[:4] == ["ensemble, as finalized", "a alone", "b alone", "calibrated on the other half"]
     assert names[4:6] == ["a, whole response", "b, whole response"]
     assert {f"{mean}, {policy}" for mean, policy in legal_pairs()} < set(names) and len(legal_pairs()) == 18
     assert names[-2:] == ["baseline: shorter response", "baseline: words in context"]
     for comparison in found.comparisons:
-        for line in comparison.lines:
+        for line in comparison.scores:
             assert all(m.low is not None and m.low <= m.high for m in line.measures.values())  # type: ignore[operator]
 
 
-def test_figures_are_those_of_the_rows(found: Evaluation, scored_once: Path) -> None:
+def test_figures_match_the_rows(found: Evaluation, scored_once: Path) -> None:
     rows = [row for row in read_rows(scored_once) if row["status"] == "ok"]
     good = np.array([row["label"] == "correct" for row in rows])
-    stored = {line.name: line for line in found.comparisons[2].lines}
-    ensemble = stored["ensemble, as finalised"].measures
+    stored = {line.name: line for line in found.comparisons[2].scores}
+    ensemble = stored["ensemble, as finalized"].measures
     assert ensemble["auroc"].value == pytest.approx(roc_auc_score(good, [row["score"] for row in rows]))
     passed = np.array([row["verdict"] == "supported" for row in rows])
     assert ensemble["balanced_accuracy"].value == pytest.approx((passed[good].mean() + (~passed)[~good].mean()) / 2)
@@ -64,68 +64,68 @@ def test_figures_are_those_of_the_rows(found: Evaluation, scored_once: Path) -> 
     assert harmonic["auroc"].value == pytest.approx(ensemble["auroc"].value)
     assert stored["a alone"].measures["auroc"].value > ensemble["auroc"].value > stored["b alone"].measures["auroc"].value
     calibrated = stored["calibrated on the other half"].measures["auroc"].value
-    assert calibrated > ensemble["auroc"].value  # it has found out that b is noise
+    assert calibrated > ensemble["auroc"].value  # it recognizes that b is noise
     assert abs(stored["b alone"].measures["auroc"].value - 0.5) < 0.1
 
 
-def test_sentences_by_spans(found: Evaluation) -> None:
+def test_sentences_are_labeled_by_spans(found: Evaluation) -> None:
     assert found.sentences is not None
-    assert (found.sentences.good, found.sentences.bad) == (3 * DAYS * ITEMS, 3 * DAYS * ITEMS)
-    by_name = {line.name: line.measures["auroc"].value for line in found.sentences.lines}
+    assert (found.sentences.positives, found.sentences.negatives) == (3 * DAYS * ITEMS, 3 * DAYS * ITEMS)
+    by_name = {line.name: line.measures["auroc"].value for line in found.sentences.scores}
     assert by_name["a alone"] > 0.9 > by_name["ensemble"] > 0.7
 
 
-def test_slices_by_a_column_and_a_hive_key(found: Evaluation) -> None:
+def test_slices_can_be_a_column_or_a_hive_key(found: Evaluation) -> None:
     assert sum(s.rows for s in found.slices if s.column == "tenant") == 3 * DAYS * ITEMS
     days = [s for s in found.slices if s.column == "dt"]
     assert [s.value for s in days] == [f"2026-11-{d + 2:02d}" for d in range(DAYS)]
     assert all(s.rows == 3 * ITEMS and s.correct == pytest.approx(1 / 3) and s.auroc is not None for s in days)
 
 
-def test_halves_histograms_and_the_file(found: Evaluation, scored_once: Path) -> None:
-    assert set(found.normalisation.fits) == {"a", "b"} and 0 <= (found.normalisation.moved or 0) < 0.1
+def test_normalization_check_histograms_and_file(found: Evaluation, scored_once: Path) -> None:
+    assert set(found.normalization.fits) == {"a", "b"} and 0 <= (found.normalization.changed_verdicts or 0) < 0.1
     for histogram in found.histograms:
         assert {label: sum(counts) for label, counts in histogram.counts.items()} == found.labels
     assert json.loads((scored_once / "evaluation.json").read_text())["label"] == "label"
 
 
 def test_a_boolean_label_has_one_comparison(scored_once: Path) -> None:
-    got = run(scored_once, LabelSource("hallucinated"))
-    assert [c.name for c in got.comparisons] == ["correct against wrong"]
-    assert got.labels == {"correct": DAYS * ITEMS, "wrong": 2 * DAYS * ITEMS}
+    evaluation = run(scored_once, LabelSource("hallucinated"))
+    assert [c.name for c in evaluation.comparisons] == ["correct against wrong"]
+    assert evaluation.labels == {"correct": DAYS * ITEMS, "wrong": 2 * DAYS * ITEMS}
 
 
-def test_labels_for_a_part_of_the_rows(scored: Path, tmp_path: Path) -> None:
+def test_labels_may_cover_a_part_of_the_rows(scored: Path, tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
     rows = [row for row in read_rows(scored) if row["status"] == "ok"][:90]
     pq.write_table(pa.table({"row_id": [r["row_id"] for r in rows], "said": [r["label"] for r in rows]}), path)
-    got = run(scored, LabelSource("said", file=str(path)), slices=["tenant"])
-    assert sum(got.labels.values()) == 90 and got.unlabelled == 3 * DAYS * ITEMS + DAYS - 90
+    evaluation = run(scored, LabelSource("said", file=str(path)), slices=["tenant"])
+    assert sum(evaluation.labels.values()) == 90 and evaluation.unlabeled == 3 * DAYS * ITEMS + DAYS - 90
 
 
-def test_labels_of_a_file_belong_to_one_row(scored: Path, tmp_path: Path) -> None:
+def test_a_label_must_match_one_row(scored: Path, tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
     days = ["dt=2026-11-02", "dt=1999-01-01"]
     columns = {"row_id": [r["row_id"] for r in rows], "said": [r["label"] for r in rows]}
     pq.write_table(pa.table({**columns, "partition": [days[0]] * len(rows)}), path)
-    got = run(scored, LabelSource("said", file=str(path)))
-    here = sum(row["dt"] == "2026-11-02" for row in rows)
-    assert (sum(got.labels.values()), got.unmatched) == (here, len(rows) - here)
+    evaluation = run(scored, LabelSource("said", file=str(path)))
+    matched = sum(row["dt"] == "2026-11-02" for row in rows)
+    assert (sum(evaluation.labels.values()), evaluation.unmatched) == (matched, len(rows) - matched)
 
-    for file in (scored / "scored").rglob("*.parquet"):  # ids that begin anew every night
+    for file in (scored / "scored").rglob("*.parquet"):  # ids that repeat in every partition
         table = pq.read_table(file, partitioning=None)
-        anew = pa.array([f"row {i}" for i in range(len(table))])
-        pq.write_table(table.set_column(table.schema.get_field_index("row_id"), "row_id", anew), file)
+        repeated_ids = pa.array([f"row {i}" for i in range(len(table))])
+        pq.write_table(table.set_column(table.schema.get_field_index("row_id"), "row_id", repeated_ids), file)
     pq.write_table(pa.table({"row_id": ["row 1", "row 2"], "said": ["correct", "wrong"]}), path)
     with raises("labels.row-unclear", row="row 'row 1'", rows=6, column="partition"):
         run(scored, LabelSource("said", file=str(path)))
 
 
-def test_only_some_rows(scored_once: Path) -> None:
-    got = run(scored_once, LabelSource("label", where={"dt": "2026-11-03"}))
-    assert got.labels == {"correct": ITEMS, "partial": ITEMS, "wrong": ITEMS}
-    assert got.elsewhere == (DAYS - 1) * (3 * ITEMS + 1) and got.unscored == 1
+def test_where_selects_rows(scored_once: Path) -> None:
+    evaluation = run(scored_once, LabelSource("label", where={"dt": "2026-11-03"}))
+    assert evaluation.labels == {"correct": ITEMS, "partial": ITEMS, "wrong": ITEMS}
+    assert evaluation.excluded == (DAYS - 1) * (3 * ITEMS + 1) and evaluation.unscored == 1
     with raises("output.no-column", column="split"):
         run(scored_once, LabelSource("label", where={"split": "train"}))
 
@@ -135,28 +135,28 @@ def test_only_some_rows(scored_once: Path) -> None:
     [
         (LabelSource("verified"), {}, "output.no-column"),
         (LabelSource("label"), {"slices": ["generator"]}, "output.no-column"),
-        (LabelSource("label"), {"group": "topic"}, "output.no-column"),
+        (LabelSource("label"), {"group_column": "topic"}, "output.no-column"),
         (LabelSource("tenant"), {}, "labels.unknown-values"),
         (LabelSource("label", ignore=frozenset({"correct"})), {}, "labels.one-kind"),
         (LabelSource("label", ignore=frozenset({"correct", "partial", "wrong"})), {}, "labels.none"),
         (LabelSource("score"), {}, "labels.true-unclear"),
         (LabelSource("verdict"), {}, "labels.own-column"),
-        (LabelSource("label", sentences="members"), {}, "labels.no-sentence-labels"),
+        (LabelSource("label", sentence_column="members"), {}, "labels.no-sentence-labels"),
     ],
 )
-def test_labels_that_can_not_be_used(scored_once: Path, source: LabelSource, more: dict[str, Any], message: str) -> None:
+def test_unusable_labels_are_refused(scored_once: Path, source: LabelSource, more: dict[str, Any], message: str) -> None:
     with raises(message):
         run(scored_once, source, **more)
 
 
-def test_an_output_without_verdicts_says_so(scored: Path) -> None:
+def test_an_output_without_verdicts_is_refused(scored: Path) -> None:
     manifest = json.loads((scored / "manifest.json").read_text())
     (scored / "manifest.json").write_text(json.dumps({**manifest, "runs": []}))
     with raises("output.no-scored-row"):
         run(scored, LabelSource("label"))
 
 
-def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Path, serve: Serve) -> None:
+def test_a_served_judge_is_compared_and_asked_once(scored: Path, serve: Serve) -> None:
     server = serve(lambda body: completion({"Yes": 0.9} if "by correct" in str(body) else {"Perhaps": 0.9, "No": 0.1}))
     config = scored.parent / "job.yaml"
     write_job(config, evaluation={"reference": {"name": "big", "base_url": server.url, "model": "m"}, "resamples": 0})
@@ -164,7 +164,7 @@ def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Pat
         done = here("evaluate", scored, "--label", "label", "--config", config)
         assert done.returncode == 0, done.stderr
         assert len(server.bodies) == 3 * DAYS * ITEMS
-    by_name = {line["name"]: line for line in json.loads((scored / "evaluation.json").read_text())["comparisons"][0]["lines"]}
+    by_name = {line["name"]: line for line in json.loads((scored / "evaluation.json").read_text())["comparisons"][0]["scores"]}
     assert by_name["judge big, whole response"]["measures"]["auroc"]["value"] == 1.0
     server.shutdown()
     server.server_close()
@@ -173,21 +173,21 @@ def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Pat
     fails(gone, "server.unreachable")
 
 
-def test_on_the_command_line(scored: Path, tmp_path: Path) -> None:
+def test_the_command_prints_the_tables(scored: Path, tmp_path: Path) -> None:
     done = here("evaluate", scored, "--label", "label", "--slice", "tenant", *resamples(tmp_path, 10), "--all")
     assert done.returncode == 0, done.stderr
-    assert "correct against partial: 120 and 120 rows" in done.stdout and "normalisation check" in done.stdout
+    assert "correct against partial: 120 and 120 rows" in done.stdout and "normalization check" in done.stdout
     fails(here("evaluate", scored), "options.no-labels")
 
 
-def test_values_as_text() -> None:
+def test_values_are_converted_to_text() -> None:
     assert [as_text(v) for v in (True, 3, None, datetime(2026, 11, 21, 9, tzinfo=UTC))] == ["true", "3", "(none)", "2026-11-21"]
 
 
 @pytest.mark.parametrize(
     "score", [[0.3], [0.3, 0.3], [0.8413447460685429, 0.841344746068543], [0.0, 1e-300], [1e12, 1e12 + 1e-3]]
 )
-def test_scores_that_differ_by_rounding_alone_have_a_histogram(score: list[float]) -> None:
-    edges = histogram_edges(np.array(score))
+def test_scores_that_differ_only_by_rounding_have_a_histogram(score: list[float]) -> None:
+    edges = compute_histogram_edges(np.array(score))
     assert len(edges) == HISTOGRAM_BINS + 1 and (np.diff(edges) > 0).all()
     assert np.histogram(score, edges)[0].sum() == len(score)

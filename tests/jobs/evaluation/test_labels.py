@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.evaluation.label_table import label_of_rows, load_labels, read_labels, truth_of_sentences
-from ragassay.jobs.evaluation.labels import Label, LabelSource, sentence_truth, to_labels
+from ragassay.jobs.evaluation.label_table import list_sentence_truth, load_labels, map_response_labels, read_labels
+from ragassay.jobs.evaluation.labels import Label, LabelSource, compute_sentence_truth, parse_labels
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import open_folder
 from tests.jobs.conftest import read_rows
@@ -30,14 +30,14 @@ C, P, W = Label.CORRECT, Label.PARTIAL, Label.WRONG
         ("label", pa.nulls(2), [None, None]),
     ],
 )
-def test_labels_are_read(name: str, values: Any, expected: list[Label | None]) -> None:
+def test_labels_are_parsed(name: str, values: Any, expected: list[Label | None]) -> None:
     column = values if isinstance(values, pa.Array) else pa.array(values)
-    assert to_labels(column, LabelSource(name)) == expected
+    assert parse_labels(column, LabelSource(name)) == expected
 
 
-def test_what_true_means_can_be_said_and_values_ignored() -> None:
-    assert to_labels(pa.array([True, False]), LabelSource("verdict_ok", true_means="supported")) == [C, W]
-    assert to_labels(pa.array(["generic", "wrong"]), LabelSource("l", ignore=frozenset({"generic"}))) == [None, W]
+def test_true_means_and_ignored_values_are_options() -> None:
+    assert parse_labels(pa.array([True, False]), LabelSource("verdict_ok", true_means="supported")) == [C, W]
+    assert parse_labels(pa.array(["generic", "wrong"]), LabelSource("l", ignore=frozenset({"generic"}))) == [None, W]
 
 
 @pytest.mark.parametrize(
@@ -49,67 +49,75 @@ def test_what_true_means_can_be_said_and_values_ignored() -> None:
         ([[1]], "labels.column-type"),
     ],
 )
-def test_other_columns_are_refused(values: list[Any], message: str) -> None:
+def test_columns_that_are_not_labels_are_refused(values: list[Any], message: str) -> None:
     with raises(message):
-        to_labels(pa.array(values), LabelSource("quality"))
+        parse_labels(pa.array(values), LabelSource("quality"))
 
 
 def test_numbers_must_be_0_or_1() -> None:
     with raises("labels.odd-numbers", values="0.5"):
-        to_labels(pa.array([0.5, 1.0]), LabelSource("hallucinated"))
+        parse_labels(pa.array([0.5, 1.0]), LabelSource("hallucinated"))
 
 
-def test_sentences_by_labels_and_by_spans() -> None:
+def test_sentence_truth_comes_from_labels_or_spans() -> None:
     sentences = [(0, 10), (11, 20), (21, 30)]
-    labelled = [{"start": 0, "end": 10, "supported": True}, {"start": 12, "end": 15, "supported": False}]
-    assert sentence_truth(sentences, labelled, W) == [True, False, None]
+    labeled = [{"start": 0, "end": 10, "supported": True}, {"start": 12, "end": 15, "supported": False}]
+    assert compute_sentence_truth(sentences, labeled, W) == [True, False, None]
     spans = [{"start": 9, "end": 12}]
-    assert sentence_truth(sentences, spans, W) == [False, False, True]
-    assert sentence_truth(sentences, [], C) == [True, True, True]
-    assert sentence_truth(sentences, [], W) == [None, None, None]  # wrong, and no span says where
-    assert sentence_truth(sentences, None, C) == [None, None, None]
+    assert compute_sentence_truth(sentences, spans, W) == [False, False, True]
+    assert compute_sentence_truth(sentences, [], C) == [True, True, True]
+    assert compute_sentence_truth(sentences, [], W) == [None, None, None]  # wrong, but no span marks the fault
+    assert compute_sentence_truth(sentences, None, C) == [None, None, None]
 
 
-def reviewed(path: Path, **columns: list[Any]) -> LabelSource:
+def write_reviewed(path: Path, **columns: list[Any]) -> LabelSource:
     pq.write_table(pa.table(columns), path)
     return LabelSource("supported", file=str(path))
 
 
-def said(source: LabelSource) -> list[tuple[Any, ...]]:
+def read_rows_of_labels(source: LabelSource) -> list[tuple[Any, ...]]:
     return read_labels(source).select("partition", "row_id", "start", "end", "label").sort(pl.all()).rows()
 
 
-def test_labels_from_a_file_a_row_a_response(tmp_path: Path) -> None:
-    source = reviewed(tmp_path / "r.parquet", row_id=["a", "b", "c", "a"], supported=[True, False, None, True])
-    assert said(source) == [(None, "a", None, None, C), (None, "b", None, None, W), (None, "c", None, None, None)]
+def test_a_file_may_have_a_row_per_response(tmp_path: Path) -> None:
+    source = write_reviewed(tmp_path / "r.parquet", row_id=["a", "b", "c", "a"], supported=[True, False, None, True])
+    assert read_rows_of_labels(source) == [
+        (None, "a", None, None, C),
+        (None, "b", None, None, W),
+        (None, "c", None, None, None),
+    ]
 
 
-def test_labels_from_a_file_a_row_a_sentence(tmp_path: Path) -> None:
-    source = reviewed(
+def test_a_file_may_have_a_row_per_sentence(tmp_path: Path) -> None:
+    source = write_reviewed(
         tmp_path / "r.parquet",
         partition=["d"] * 5, row_id=["a", "a", "b", "b", "c"], start=[0, 5, 0, 5, 0], end=[4, 9, 4, 9, 4],
         supported=[True, False, True, None, True],
     )  # fmt: skip
-    assert said(source) == [
+    assert read_rows_of_labels(source) == [
         ("d", "a", 0, 4, C), ("d", "a", 5, 9, W), ("d", "b", 0, 4, C), ("d", "b", 5, 9, None),
-        ("d", "c", None, None, C), ("d", "c", 0, 4, C),  # of the others some sentence is wrong, or nobody looked at it
+        ("d", "c", None, None, C), ("d", "c", 0, 4, C),    # each other response has a wrong or unlabeled sentence
     ]  # fmt: skip
 
 
 def test_every_form_gives_the_same_table(scored: Path, tmp_path: Path) -> None:
-    """Labels of responses and of sentences: in the logs as spans, in a file as lists, and as lines of the review page."""
+    """Labels of responses and sentences: spans in the logs, lists in a file, lines of the review page."""
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
-    listed, lines = [], []
+    list_rows, lines = [], []
     for row in rows:
         key = {"row_id": row["row_id"], "partition": f"dt={row['dt']}"}
-        bad = {(span["start"], span["end"]) for span in row["spans"]}
-        places = [
-            {"start": s["start"], "end": s["end"], "supported": (s["start"], s["end"]) not in bad} for s in row["sentences"]
+        wrong_spans = {(span["start"], span["end"]) for span in row["spans"]}
+        sentence_labels = [
+            {"start": s["start"], "end": s["end"], "supported": (s["start"], s["end"]) not in wrong_spans}
+            for s in row["sentences"]
         ]
-        listed.append({**key, "label": row["label"], "sentence_labels": places})
-        words = ("unsupported", "supported")
-        lines += [{**key, "start": p["start"], "end": p["end"], "label": words[p["supported"]]} for p in places]
-    pq.write_table(pa.Table.from_pylist(listed), tmp_path / "l.parquet")
+        list_rows.append({**key, "label": row["label"], "sentence_labels": sentence_labels})
+        label_names = ("unsupported", "supported")
+        lines += [
+            {**key, "start": label["start"], "end": label["end"], "label": label_names[label["supported"]]}
+            for label in sentence_labels
+        ]
+    pq.write_table(pa.Table.from_pylist(list_rows), tmp_path / "l.parquet")
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     dataset = open_scored(open_folder(str(scored)))
     logs, of_lists, of_lines = (
@@ -117,25 +125,27 @@ def test_every_form_gives_the_same_table(scored: Path, tmp_path: Path) -> None:
         for file in (None, str(tmp_path / "l.parquet"), str(tmp_path / "r.jsonl"))
     )
     truths = [
-        truth_of_sentences(table).join(of_lists, on="row_key", how="semi").sort("row_key", "sentence")
+        list_sentence_truth(table).join(of_lists, on="row_key", how="semi").sort("row_key", "sentence")
         for table in (logs, of_lists, of_lines)
     ]
     assert all(truth.equals(truths[0]) for truth in truths) and len(truths[0]) == sum(len(row["sentences"]) for row in rows)
-    assert Counter(label_of_rows(of_lists).values()) == {C: 120, P: 120, W: 120}
-    assert Counter(label_of_rows(of_lines).values()) == {C: 120, W: 240}  # by their sentences
-    labelled = {key: label for key, label in label_of_rows(logs).items() if key in set(of_lists["row_key"])}
-    assert labelled == label_of_rows(of_lists)
+    assert Counter(map_response_labels(of_lists).values()) == {C: 120, P: 120, W: 120}
+    assert Counter(map_response_labels(of_lines).values()) == {C: 120, W: 240}  # derived from their sentences
+    known = {key: label for key, label in map_response_labels(logs).items() if key in set(of_lists["row_key"])}
+    assert known == map_response_labels(of_lists)
 
 
-def test_bad_label_files(tmp_path: Path) -> None:
+def test_invalid_label_files_are_refused(tmp_path: Path) -> None:
     with raises("path.no-parquet"):
         read_labels(LabelSource("x", file=str(tmp_path / "none.parquet")))
     with raises("path.lacks-columns", columns="row_id"):
-        read_labels(reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))
+        read_labels(write_reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))
     with raises("labels.contradiction", label="correct", other_label="wrong", item="row 'a'"):
-        read_labels(reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))
+        read_labels(write_reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))
     with raises("labels.contradiction", item="the sentence 0 to 4 of row 'a'"):
-        read_labels(reviewed(tmp_path / "c.parquet", row_id=["a", "a"], start=[0, 0], end=[4, 4], supported=[True, False]))
+        read_labels(
+            write_reviewed(tmp_path / "c.parquet", row_id=["a", "a"], start=[0, 0], end=[4, 4], supported=[True, False])
+        )
 
 
 SECRET = "The patient of room 12 was told of the diagnosis on Monday."
@@ -153,7 +163,7 @@ SECRET = "The patient of room 12 was told of the diagnosis on Monday."
 )
 def test_attack_an_error_about_labels_prints_no_text_of_the_log(values: list[str | None], names: str, hides: str) -> None:
     with raises("labels.unknown-values", column="response", type="string") as error:
-        to_labels(pa.array(values), LabelSource("response"))
+        parse_labels(pa.array(values), LabelSource("response"))
     assert names in error.value.fields["values"]
     assert hides not in str(error.value)
 
@@ -165,14 +175,14 @@ def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Pat
     with raises("labels.contradiction", label="correct", other_label="wrong", item="row a text of 118 characters") as twice:
         read_labels(source)
     pq.write_table(pa.Table.from_pylist([{**rows[0], "inclusion_probability": SECRET}]), tmp_path / "labels.parquet")
-    with raises("labels.probability-out-of-range", value="a text of 59 characters") as no_number:
+    with raises("labels.probability-out-of-range", value="a text of 59 characters") as not_a_number:
         read_labels(source)
     lines = tmp_path / "labels.jsonl"
-    said = [{"row_id": SECRET * 2, "label": label, "reviewer": label} for label in ("supported", "unsupported")]
-    lines.write_text("".join(json.dumps(line) + "\n" for line in said))
-    with raises("labels.reviewers-disagree") as differ:
+    read_rows_of_labels = [{"row_id": SECRET * 2, "label": label, "reviewer": label} for label in ("supported", "unsupported")]
+    lines.write_text("".join(json.dumps(line) + "\n" for line in read_rows_of_labels))
+    with raises("labels.reviewers-disagree") as disagreeing:
         read_labels(replace(source, file=str(lines)))
     lines.write_text(f'{{"row_id": "a", "label": "{SECRET}"}}\n')
-    with raises("labels.wrong-line", line=1) as no_label:
+    with raises("labels.wrong-line", line=1) as not_a_label:
         read_labels(replace(source, file=str(lines)))
-    assert not [error for error in (twice, no_number, differ, no_label) if "patient" in str(error.value)]
+    assert not [error for error in (twice, not_a_number, disagreeing, not_a_label) if "patient" in str(error.value)]

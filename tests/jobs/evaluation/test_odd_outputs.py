@@ -1,4 +1,4 @@
-"""Outputs as odd logs and odd settings leave them: every command ends with its output or with one message."""
+"""Outputs of unusual logs and settings: every command ends with its output or with one error."""
 
 import itertools
 from pathlib import Path
@@ -30,7 +30,7 @@ Rows = list[dict[str, Any]]
 pytestmark = pytest.mark.usefixtures("without_ray")
 
 
-def says(*args: str | Path) -> tuple[int, str]:
+def run_command(*args: str | Path) -> tuple[int, str]:
     result = CliRunner().invoke(app, [str(a) for a in args])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
     assert result.exit_code in (0, 1) and (result.exit_code == 0 or "error[" in result.output), result.output
@@ -38,7 +38,7 @@ def says(*args: str | Path) -> tuple[int, str]:
 
 
 def all_commands(output: Path, *, label: str = "label") -> dict[str, tuple[int, str]]:
-    """What each command says of an output."""
+    """Run every command on an output."""
     few = write_job(output.parent / "few.yaml", evaluation={"resamples": 2})
     commands: dict[str, tuple[str, ...]] = {
         "no labels": ("--out", str(output.parent / "r.html")),
@@ -54,7 +54,7 @@ def all_commands(output: Path, *, label: str = "label") -> dict[str, tuple[int, 
     }
     verbs = {"flagged": "calibrate", "mean": "calibrate", "no labels": "report"}
     verbs |= dict.fromkeys(("messages", "dpo", "review"), "export")
-    return {name: says(verbs.get(name, name), output, *args) for name, args in commands.items()}
+    return {name: run_command(verbs.get(name, name), output, *args) for name, args in commands.items()}
 
 
 def rows(count: int = 12, **more: Any) -> Rows:
@@ -62,8 +62,8 @@ def rows(count: int = 12, **more: Any) -> Rows:
     return [{**raw_row(i, i // 3, list(MIXED)[i % 3], rng), **more} for i in range(count)]
 
 
-def beside(row: dict[str, Any], values: list[float | None]) -> dict[str, Any]:
-    """The row as an SLM `a` and a detector `words` left it."""
+def add_detector(row: dict[str, Any], values: list[float | None]) -> dict[str, Any]:
+    """Add a detector `words` with these values to the row's SLM `a`."""
     words = {"name": "words", "sentence_scores": values, "response_score": next((v for v in values if v is not None), None)}
     return {**row, "members": [row["members"][0], words]}
 
@@ -72,14 +72,18 @@ def failed(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "status": "no_context", "error": "no context", "members": None, "sentences": None, "context": None}
 
 
-def finalised(folder: Path, days: dict[str, Rows], settings: Job) -> Path:
+def write_finalized(folder: Path, days: dict[str, Rows], settings: Job) -> Path:
     return write_output(folder / "out", days, settings)
 
 
-def test_fewer_members_and_every_command(tmp_path: Path) -> None:
-    """Two of five rows have nothing that the detector could go by; finalised by the detector alone it has no score."""
-    found = [beside(row, [None, None] if i % 5 < 2 else [0.2 + i / 50, 0.9 - i / 40]) for i, row in enumerate(rows(30))]
-    output = finalised(tmp_path, {"dt=2026-11-02": [*found, failed(found[0])]}, make_job(DETECTOR_JOB))
+def test_every_command_works_with_fewer_members(tmp_path: Path) -> None:
+    """The detector has no value for two of five rows; finalized by the detector alone, they have no score."""
+    members_and_detector = [
+        add_detector(row, [None, None] if i % 5 < 2 else [0.2 + i / 50, 0.9 - i / 40]) for i, row in enumerate(rows(30))
+    ]
+    output = write_finalized(
+        tmp_path, {"dt=2026-11-02": [*members_and_detector, failed(members_and_detector[0])]}, make_job(DETECTOR_JOB)
+    )
     assert manifest(output)["runs"][-1]["rows"] == {"in": 31, "scored": 30, "failed": 1, "skipped": 0}
     finalize_job(make_job(ONLY_WORDS), str(output), Console(quiet=True))
     run = manifest(output)["runs"][-1]
@@ -88,34 +92,34 @@ def test_fewer_members_and_every_command(tmp_path: Path) -> None:
     assert manifest(output)["finalized"]["dt=2026-11-02"]["scored"] == 18
     scored = read_rows(output)
     assert [row["status"] == "ok" for row in scored] == [row["score"] is not None for row in scored]
-    said = all_commands(output)
-    assert {name: code for name, (code, _) in said.items() if code} == {}
-    assert "13 labelled rows without a score" in " ".join(said["report"][1].split())
+    results = all_commands(output)
+    assert {name: code for name, (code, _) in results.items() if code} == {}
+    assert "13 labeled rows without a score" in " ".join(results["report"][1].split())
 
 
-def test_fewer_members_that_say_nothing_at_all(tmp_path: Path) -> None:
-    output = finalised(tmp_path, {"": [beside(row, [None, None]) for row in rows()]}, make_job(DETECTOR_JOB))
+def test_members_without_any_value(tmp_path: Path) -> None:
+    output = write_finalized(tmp_path, {"": [add_detector(row, [None, None]) for row in rows()]}, make_job(DETECTOR_JOB))
     finalize_job(make_job(ONLY_WORDS), str(output), Console(quiet=True))
     run = manifest(output)["runs"][-1]
     assert run["rows"] == {"in": 12, "scored": 0, "failed": 12, "skipped": 0} and run["threshold"]["value"] is None
     assert all(code == 1 for name, (code, _) in all_commands(output).items() if name in ("calibrate", "flagged"))
 
 
-def test_rows_called_ok_without_a_score(tmp_path: Path) -> None:
-    """As an earlier version left them."""
-    output = finalised(tmp_path, {"": rows(30)}, job())
+def test_rows_with_status_ok_but_no_score(tmp_path: Path) -> None:
+    """An earlier version left such rows."""
+    output = write_finalized(tmp_path, {"": rows(30)}, job())
     path = output / "scored" / "part-0.parquet"
     table = pq.read_table(path)
-    old = [{**row, "score": None, "verdict": None} if i % 4 == 0 else row for i, row in enumerate(table.to_pylist())]
-    pq.write_table(pa.Table.from_pylist(old, schema=table.schema), path)
-    said = all_commands(output)
-    assert {name: code for name, (code, _) in said.items() if code} == {}
-    assert "8 labelled rows without" in " ".join(said["report"][1].split())
+    old_rows = [{**row, "score": None, "verdict": None} if i % 4 == 0 else row for i, row in enumerate(table.to_pylist())]
+    pq.write_table(pa.Table.from_pylist(old_rows, schema=table.schema), path)
+    results = all_commands(output)
+    assert {name: code for name, (code, _) in results.items() if code} == {}
+    assert "8 labeled rows without" in " ".join(results["report"][1].split())
 
 
-ODD: dict[str, dict[str, Rows]] = {
+UNUSUAL: dict[str, dict[str, Rows]] = {
     "no scored row": {"": [failed(row) for row in rows()]},
-    "a night without a scored row": {"dt=1": rows(24), "dt=2": [failed(row) for row in rows(24)]},
+    "a partition without a scored row": {"dt=1": rows(24), "dt=2": [failed(row) for row in rows(24)]},
     "one row": {"": rows(1)},
     "one row and one failed": {"dt=1": rows(1), "dt=2": [failed(rows(1)[0])]},
     "many partitions": {f"dt={day:03d}": rows(3) for day in range(15)},
@@ -131,27 +135,27 @@ ODD: dict[str, dict[str, Rows]] = {
 SETTINGS = (job(), job(verdict={"threshold": {"quantile": 0}}), job(verdict={"aggregate": {"positive": "cdf"}}))
 
 
-@pytest.mark.parametrize(("name", "settings"), list(zip(ODD, itertools.cycle(SETTINGS), strict=False)))
-def test_odd_outputs(name: str, settings: Job, tmp_path: Path) -> None:
-    said = all_commands(finalised(tmp_path, ODD[name], settings))
-    assert not any("\x1b" in text for _, text in said.values())
+@pytest.mark.parametrize(("name", "settings"), list(zip(UNUSUAL, itertools.cycle(SETTINGS), strict=False)))
+def test_unusual_outputs(name: str, settings: Job, tmp_path: Path) -> None:
+    results = all_commands(write_finalized(tmp_path, UNUSUAL[name], settings))
+    assert not any("\x1b" in text for _, text in results.values())
 
 
-def test_all_the_same_score(tmp_path: Path) -> None:
-    same = [beside(row, [0.5, 0.5]) for row in rows()]
-    output = finalised(tmp_path, {"": same}, make_job(ONLY_WORDS))
+def test_equal_scores(tmp_path: Path) -> None:
+    same = [add_detector(row, [0.5, 0.5]) for row in rows()]
+    output = write_finalized(tmp_path, {"": same}, make_job(ONLY_WORDS))
     assert len({row["score"] for row in read_rows(output)}) == 1
     all_commands(output)
 
 
-def test_nothing_is_written_over_what_we_read_again(tmp_path: Path) -> None:
-    output = finalised(tmp_path, {"": rows(12)}, job())
-    says("evaluate", output, "--label", "label", *resamples(tmp_path, 0))
+def test_the_outputs_own_files_are_not_overwritten(tmp_path: Path) -> None:
+    output = write_finalized(tmp_path, {"": rows(12)}, job())
+    run_command("evaluate", output, "--label", "label", *resamples(tmp_path, 0))
     (tmp_path / "notes.html").write_text("<p>mine</p>")
     (tmp_path / "link").symlink_to(output)
     (output / "frequencies.parquet").write_text("ours")
     (output / "judge").mkdir()
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    files_before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     inside = (
         "manifest.json",
         "evaluation.json",
@@ -166,12 +170,12 @@ def test_nothing_is_written_over_what_we_read_again(tmp_path: Path) -> None:
         to = output / name
         for command in (("report", output, "--out", to), ("calibrate", output, "--target", "mean", "--out", to),
                         ("export", output, to, "--format", "messages")):  # fmt: skip
-            code, said = says(*command)
-            assert code == 1 and (str(to) in said or str(to.resolve()) in said), (command, said)
-    assert "is a folder" in says("report", output, "--out", tmp_path)[1]
-    now = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert now == before
-    (tmp_path / "empty").touch()  # as mktemp makes it
-    assert says("report", output, "--out", tmp_path / "empty")[0] == 0
-    for _ in range(2):  # a report takes the place of a report
-        assert says("report", output, "--out", output / "page.html")[0] == 0
+            code, text = run_command(*command)
+            assert code == 1 and (str(to) in text or str(to.resolve()) in text), (command, text)
+    assert "is a folder" in run_command("report", output, "--out", tmp_path)[1]
+    files_after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert files_after == files_before
+    (tmp_path / "empty").touch()  # as mktemp leaves it
+    assert run_command("report", output, "--out", tmp_path / "empty")[0] == 0
+    for _ in range(2):  # a report may replace a report
+        assert run_command("report", output, "--out", output / "page.html")[0] == 0

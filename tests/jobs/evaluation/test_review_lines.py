@@ -1,11 +1,11 @@
-"""Labels from the review page's JSON Lines: what holds, of what, and what `evaluate` makes of them."""
+"""Labels from the review page's JSON Lines: which label counts, for which item, and how `evaluate` uses them."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from ragassay.jobs.evaluation.evaluate import evaluate
-from ragassay.jobs.evaluation.label_table import IS_RESPONSE, label_of_rows, load_labels, read_labels, truth_of_sentences
+from ragassay.jobs.evaluation.label_table import IS_RESPONSE, list_sentence_truth, load_labels, map_response_labels, read_labels
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -21,24 +21,24 @@ def write(path: Path, *lines: dict[str, Any]) -> LabelSource:
     return LabelSource("label", file=str(path))
 
 
-def said(row_id: str, label: str, **more: Any) -> dict[str, Any]:
+def make_line(row_id: str, label: str, **more: Any) -> dict[str, Any]:
     return {"row_id": row_id, "label": label, "reviewer": "ana", "at": "2026-11-22T10:00:00Z", **more}
 
 
 def labels_of(source: LabelSource) -> dict[str, Label | None]:
-    said_of = read_labels(source).filter(IS_RESPONSE)
-    return dict(zip(said_of["row_id"], said_of["label"], strict=True))
+    labels = read_labels(source).filter(IS_RESPONSE)
+    return dict(zip(labels["row_id"], labels["label"], strict=True))
 
 
-def test_a_response_has_its_own_label_or_that_of_its_sentences(scored: Path, tmp_path: Path) -> None:
+def test_a_response_has_its_own_label_or_one_from_its_sentences(scored: Path, tmp_path: Path) -> None:
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
     names = ("whole", "beside", "one", "all", "some", "nobody", "known", "stale")
-    of = {name: row for name, row in zip(names, rows, strict=False)}
+    row_of = {name: row for name, row in zip(names, rows, strict=False)}
 
     def line(name: str, label: str, number: int | None = None) -> dict[str, Any]:
-        row = of[name]
-        place = {key: row["sentences"][number][key] for key in ("start", "end")} if number is not None else {}
-        return said(row["row_id"], label, partition=f"dt={row['dt']}", **place)
+        row = row_of[name]
+        span = {key: row["sentences"][number][key] for key in ("start", "end")} if number is not None else {}
+        return make_line(row["row_id"], label, partition=f"dt={row['dt']}", **span)
 
     source = write(
         tmp_path / "r.jsonl",
@@ -54,42 +54,44 @@ def test_a_response_has_its_own_label_or_that_of_its_sentences(scored: Path, tmp
         line("known", "unsure"),
         line("known", "supported", 0),
         line("known", "supported", 1),
-        {**line("stale", "unsupported"), "start": 10**6, "end": 10**6 + 1},  # no sentence is there any more
+        {**line("stale", "unsupported"), "start": 10**6, "end": 10**6 + 1},  # no sentence has these offsets now
     )
     labels = load_labels(open_scored(open_folder(str(scored))), source)
-    found = label_of_rows(labels)
+    response_labels = map_response_labels(labels)
     expected = {"whole": C, "beside": C, "one": W, "all": C, "known": C, "stale": W}
-    assert found == {of[name]["row_key"]: label for name, label in expected.items()}
-    truth = truth_of_sentences(labels).filter(row_key=of["beside"]["row_key"])
+    assert response_labels == {row_of[name]["row_key"]: label for name, label in expected.items()}
+    truth = list_sentence_truth(labels).filter(row_key=row_of["beside"]["row_key"])
     assert truth.select("sentence", "good").rows() == [(0, False)] and labels["row_key"].null_count() == 0
 
 
-def test_the_later_word_holds(tmp_path: Path) -> None:
+def test_the_latest_label_counts(tmp_path: Path) -> None:
     early, late = {"at": "2026-11-22T10:00:00+02:00"}, {"at": "2026-11-22T09:00:00Z"}
     source = write(
         tmp_path / "r.jsonl",
-        said("a", "supported", **late),
-        said("a", "unsupported", **early),
-        said("b", "supported"),
-        said("b", "unsupported"),  # of the same time
+        make_line("a", "supported", **late),
+        make_line("a", "unsupported", **early),
+        make_line("b", "supported"),
+        make_line("b", "unsupported"),  # at the same time
         {"row_id": "c", "label": "unsupported"},
         {"row_id": "c", "label": "supported"},
-        said("d", "supported"),
-        said("d", "unsure", reviewer="ben"),
+        make_line("d", "supported"),
+        make_line("d", "unsure", reviewer="ben"),
     )
     assert labels_of(source) == {"a": C, "b": W, "c": C, "d": C}
 
 
-def test_reviewers_who_differ_are_told_how_to_settle_it(tmp_path: Path) -> None:
+def test_reviewers_who_disagree_are_refused(tmp_path: Path) -> None:
     day = {"partition": "dt=2026-11-20"}
     lines = [
-        said(row, label, reviewer=who, **day) for row in "ab" for who, label in (("ana", "supported"), ("ben", "unsupported"))
+        make_line(row, label, reviewer=reviewer, **day)
+        for row in "ab"
+        for reviewer, label in (("ana", "supported"), ("ben", "unsupported"))
     ]
     with raises("labels.reviewers-disagree", reviewer="ana", label="supported", other="ben", other_label="unsupported"):
         read_labels(write(tmp_path / "r.jsonl", *lines))
 
 
-def test_odd_files(tmp_path: Path) -> None:
+def test_unusual_and_invalid_files(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     source = LabelSource("label", file=str(path))
     with raises("labels.no-file"):
@@ -106,34 +108,38 @@ def test_odd_files(tmp_path: Path) -> None:
     assert not labels_of(source)
 
 
-def of_output(output: Path, count: int) -> list[dict[str, Any]]:
-    """Every second response by itself, the others by their sentences, as the logs' labels have them."""
+def label_output(output: Path, count: int) -> list[dict[str, Any]]:
+    """Label every second response as a whole and the others by sentence, as in the logs."""
     lines = []
     for number, row in enumerate([row for row in read_rows(output) if row["status"] == "ok"][:count]):
-        place = {"partition": f"dt={row['dt']}"}
+        partition = {"partition": f"dt={row['dt']}"}
         if number % 2:
-            lines.append(said(row["row_id"], "supported" if row["label"] == "correct" else "unsupported", **place))
+            lines.append(make_line(row["row_id"], "supported" if row["label"] == "correct" else "unsupported", **partition))
             continue
-        bad = {(span["start"], span["end"]) for span in row["spans"]}
-        for s in row["sentences"]:
-            label = "unsupported" if (s["start"], s["end"]) in bad else "supported"
-            lines.append(said(row["row_id"], label, start=s["start"], end=s["end"], **place))
+        wrong_spans = {(span["start"], span["end"]) for span in row["spans"]}
+        for sentence in row["sentences"]:
+            label = "unsupported" if (sentence["start"], sentence["end"]) in wrong_spans else "supported"
+            lines.append(make_line(row["row_id"], label, start=sentence["start"], end=sentence["end"], **partition))
     return lines
 
 
-def test_evaluate_reads_them(scored: Path, tmp_path: Path) -> None:
-    lines = of_output(scored, 90)
-    source = write(tmp_path / "r.jsonl", *lines, said("nowhere", "supported"), said("r0", "unsure", partition="dt=1999-01-01"))
+def test_evaluate_reads_review_lines(scored: Path, tmp_path: Path) -> None:
+    lines = label_output(scored, 90)
+    source = write(
+        tmp_path / "r.jsonl", *lines, make_line("nowhere", "supported"), make_line("r0", "unsure", partition="dt=1999-01-01")
+    )
     folder = open_folder(str(scored))
-    got = evaluate(folder, read_manifest(folder), source, resamples=0)
-    assert got.labels == {"correct": 30, "wrong": 60} and got.unmatched == 1
-    assert got.sentences is not None and got.sentences.good + got.sentences.bad == 90  # two of every second response
-    assert got.unlabelled == len(read_rows(scored)) - 90
+    evaluation = evaluate(folder, read_manifest(folder), source, resamples=0)
+    assert evaluation.labels == {"correct": 30, "wrong": 60} and evaluation.unmatched == 1
+    assert (
+        evaluation.sentences is not None and evaluation.sentences.positives + evaluation.sentences.negatives == 90
+    )  # two for every second response
+    assert evaluation.unlabeled == len(read_rows(scored)) - 90
 
 
-def test_commands_read_them(scored: Path, tmp_path: Path) -> None:
+def test_commands_read_review_lines(scored: Path, tmp_path: Path) -> None:
     file = str(tmp_path / "r.jsonl")
-    write(tmp_path / "r.jsonl", *of_output(scored, 90))
+    write(tmp_path / "r.jsonl", *label_output(scored, 90))
     for command in (["evaluate"], ["calibrate", "--target", "supported-f1"], ["report"]):
         done = here(*command, scored, "--labels", file, *resamples(tmp_path, 20))
         assert done.returncode == 0, done.stderr

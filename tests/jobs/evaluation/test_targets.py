@@ -1,4 +1,4 @@
-"""Every command that writes a file named by an option looks whether it can, before it works."""
+"""Commands that write a file named by an option check first that they can write it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyarrow import fs as pafs
 
-from ragassay.jobs.export.explanation_feedback import check_files
+from ragassay.jobs.export.explanation_feedback import check_target_files
 from ragassay.jobs.output.calibration_file import calibration_target
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.jobs.storage.writable import check_writable
@@ -19,9 +19,9 @@ COMMANDS: dict[str, tuple[str, Callable[[Path, str], list[str]]]] = {
         "ragassay.jobs.evaluation.calibrate.calibrate",
         lambda output, to: [str(output), "--target", "supported-f1", "--label", "label", "--out", to],
     ),
-    "report": ("ragassay.jobs.report.gather.gather", lambda output, to: [str(output), "--out", to]),
-    "review": ("ragassay.jobs.report.review.sample.draw", lambda output, to: [str(output), "--out", to]),
-    "export": ("ragassay.jobs.export.run.rows", lambda output, to: [str(output), to, "--format", "flagged"]),
+    "report": ("ragassay.jobs.report.gather.gather_report_data", lambda output, to: [str(output), "--out", to]),
+    "review": ("ragassay.jobs.report.review.sample.draw_sample", lambda output, to: [str(output), "--out", to]),
+    "export": ("ragassay.jobs.export.run.read_scored_rows", lambda output, to: [str(output), to, "--format", "flagged"]),
     "agreement": ("ragassay.jobs.evaluation.agreement.read_reviewers", lambda output, to: ["a.jsonl", "--out", to]),
     "init": ("ragassay.jobs.init.run._look", lambda output, to: [str(output), "--out", to]),
     "tune": ("ragassay.jobs.training.run.load_tokenizer", lambda output, to: [str(output), "--out", to]),
@@ -52,16 +52,16 @@ def test_attack_a_target_is_checked_before_the_work(
     assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "file").read_text() == "mine"
 
 
-def test_explain_checks_its_files_too(scored: Path, tmp_path: Path) -> None:
+def test_explain_checks_its_files(scored: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for feedback, review in ((str(tmp_path / "folder"), None), (None, str(tmp_path / "folder"))):
         with raises("path.is-folder"):
-            check_files(open_folder(str(scored)), "fallback", feedback, review)
-    check_files(open_folder(str(scored)), "fallback", str(tmp_path / "a.parquet"), str(tmp_path / "new" / "b.parquet"))
+            check_target_files(open_folder(str(scored)), "fallback", feedback, review)
+    check_target_files(open_folder(str(scored)), "fallback", str(tmp_path / "a.parquet"), str(tmp_path / "new" / "b.parquet"))
     assert not (tmp_path / "new").exists()
 
 
-def test_what_is_no_calibration_is_not_written_over(scored: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_calibration_is_not_overwritten(scored: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_text("{}")
     (tmp_path / "page.bin").write_bytes(b"\xff\xfe")
     for name in ("notes.json", "page.bin"):
@@ -69,7 +69,7 @@ def test_what_is_no_calibration_is_not_written_over(scored: Path, tmp_path: Path
             calibration_target(open_folder(str(scored)), str(tmp_path / name))
 
 
-def test_a_bucket_that_is_not_there_is_named() -> None:
+def test_a_missing_bucket_is_named() -> None:
     memory, _ = pafs.FileSystem.from_uri("mock://")
     with raises("path.no-bucket", bucket="nowhere"):
         check_writable(Folder(memory, "nowhere/a/b.json", "mock://nowhere/a/b.json"), "mock://nowhere/a/b.json")

@@ -15,13 +15,13 @@ from ragassay.jobs.input import find_logs
 from ragassay.jobs.output import sealed
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sealed import FILES, seal, sealed_among
-from ragassay.jobs.report.record import files_text
+from ragassay.jobs.report.record import describe_files
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 from tests.conftest import example_rows, write_logs
 from tests.jobs.evaluation.conftest import job as decide_job
-from tests.jobs.evaluation.conftest import labelled_days, write_output
+from tests.jobs.evaluation.conftest import labeled_days, write_output
 from tests.jobs.scoring.test_register import register
 from tests.raises import raises
 from tests.without_ray import without_ray
@@ -158,7 +158,7 @@ def test_sums_and_entries_are_those_of_a_manifest_that_keeps_all(
                 manifest.files[manifest.registered_files] = plain.files[plain.registered_files] = file
             manifest = Manifest.from_json(seal(folder, manifest, f"r{number}").to_json())
     assert manifest.count_scored_rows() == plain.count_scored_rows()
-    assert files_text(manifest) == files_text(plain)
+    assert describe_files(manifest) == describe_files(plain)
     back = entries(folder, manifest)
     assert back | manifest.files == plain.files and not back.keys() & manifest.files.keys()
 
@@ -173,13 +173,13 @@ def entries(folder: Folder, manifest: Manifest) -> dict[int, InputFile]:
 
 @pytest.mark.usefixtures("few")
 def test_verdicts_are_the_same_before_and_behind_the_seal(tmp_path: Path) -> None:
-    output = write_output(tmp_path / "out", labelled_days(), decide_job())
+    output = write_output(tmp_path / "out", labeled_days(), decide_job())
     folder = open_folder(str(output))
     before = read_manifest(folder)
     assert before.sealed.files == 6 and before.files == {}  # sealed by the run that judged them
     with without_ray():
         run = finalize_job(decide_job(), str(output), Console(quiet=True))
-    assert run.rows["in"] == before.count_scored_rows().total() == sum(len(rows) for rows in labelled_days().values())
+    assert run.rows["in"] == before.count_scored_rows().total() == sum(len(rows) for rows in labeled_days().values())
     assert (run.flagged, run.errors) == (before.runs[-1].flagged, before.runs[-1].errors)
     assert read_manifest(folder).finalized.keys() == before.finalized.keys()
 

@@ -13,13 +13,13 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
 from tests.jobs.conftest import read_rows
-from tests.jobs.evaluation.conftest import job, labelled_days, write_output
+from tests.jobs.evaluation.conftest import job, labeled_days, write_output
 from tests.raises import raises
 
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_output(tmp_path_factory.mktemp("tune") / "out", labelled_days(), job())
+    return write_output(tmp_path_factory.mktemp("tune") / "out", labeled_days(), job())
 
 
 def read(output: Path, file: Path, lines: list[dict[str, Any]], tokenizer: Any) -> Examples:

@@ -1,4 +1,4 @@
-"""The review page in real headless Chromium, by keys: nothing is lost, nothing planted in a log runs, nothing is fetched."""
+"""The review page in headless Chromium, by keys: it loses no label, runs nothing planted in a log, and loads nothing."""
 
 import json
 from collections.abc import Callable
@@ -24,32 +24,32 @@ def page_of(output: Path, *options: str) -> Path:
 
 
 def truth_of(reader: Reader) -> str:
-    """What the person before the page finds of the sentence that is marked; the fixture's sentences tell."""
+    """Return the key of the true label of the current sentence; the fixture's sentences reveal it."""
     sentence, response = reader.text(".sentence.now"), reader.text("#response")
     good = "correct" in response or ("partial" in response and sentence.startswith("Rule"))
     return "1" if good else "2"
 
 
-def test_forty_sentences_by_keys_with_a_reload_and_an_undo(scored: Path, reader: Open) -> None:
+def test_forty_sentences_are_labeled_by_keys_with_reload_and_undo(scored: Path, reader: Open) -> None:
     page = page_of(scored, "--sample", "30", "--balanced")
     ana = reader()
     ana.open(page, "Ana")
     for number in range(40):
         if number == UNDO_AT:
-            marked = ana.text(".sentence.now")
+            current = ana.text(".sentence.now")
             ana.press("2" if truth_of(ana) == "1" else "1")
-            assert ana.text(".sentence.now") != marked
+            assert ana.text(".sentence.now") != current
             ana.press("z")
-            assert ana.text(".sentence.now") == marked and f"{number} of 60" in ana.text("#progress")
+            assert ana.text(".sentence.now") == current and f"{number} of 60" in ana.text("#progress")
         if number == RELOAD_AT:
-            marked = ana.text(".sentence.now")
+            current = ana.text(".sentence.now")
             ana.chrome.refresh()
-            assert ana.text(".sentence.now") == marked and ana.text("#who") == "Ana"
-            assert ana.text("#progress") == f"{number} of 60 sentences labelled." and "Not saved" in ana.text("#unsaved")
+            assert ana.text(".sentence.now") == current and ana.text("#who") == "Ana"
+            assert ana.text("#progress") == f"{number} of 60 sentences labeled." and "Not saved" in ana.text("#unsaved")
         assert ana.run("return document.getElementById('verdict').hidden")
         ana.press(truth_of(ana))
     ana.press("s")
-    assert ana.text("#progress") == "40 of 60 sentences labelled, 1 skipped."
+    assert ana.text("#progress") == "40 of 60 sentences labeled, 1 skipped."
     ana.press("p")
     assert ana.run("return document.querySelectorAll('.passage.lit').length") <= 1
     ana.press("v")
@@ -63,31 +63,31 @@ def test_forty_sentences_by_keys_with_a_reload_and_an_undo(scored: Path, reader:
     assert done.returncode == 0, done.stderr
     assert (scored / "calibration.json").exists()
 
-    other = reader()  # another machine: nothing is known there
+    other = reader()  # another machine, without stored labels
     other.open(page, "somebody")
     other.chrome.find_element("id", "file").send_keys(str(file))
-    assert other.text("#progress") == "40 of 60 sentences labelled." and other.text("#who") == "Ana"
+    assert other.text("#progress") == "40 of 60 sentences labeled." and other.text("#who") == "Ana"
     assert other.text("#what") == "40 labels of Ana loaded."
     other.press("1w2")
-    assert other.text("#progress") == "1 of 30 responses labelled, and 41 sentences."
+    assert other.text("#progress") == "1 of 30 responses labeled, and 41 sentences."
     other.chrome.find_element("id", "save").click()
     lines = other.saved()
     assert all(json.loads(line) in lines for line in before.splitlines()) and len(lines) == 42
     assert sum("start" not in line and "end" not in line for line in lines) == 1
-    for one in (ana, other):
-        assert one.asked() <= {"file", "blob"} and one.chrome.get_log("browser") == []
+    for reviewer in (ana, other):
+        assert reviewer.asked() <= {"file", "blob"} and reviewer.chrome.get_log("browser") == []
 
 
 def check_lines(output: Path, file: Path) -> None:
-    """Every line is what the fixture's rows are."""
+    """Check every line against the fixture's rows."""
     rows = {row["row_id"]: row for row in read_rows(output)}
-    said = [ReviewLine.from_json(line) for line in file.read_text().splitlines()]
-    assert len(said) == len({(line.row_id, line.start) for line in said}) == 40
-    for line in said:
+    labels = [ReviewLine.from_json(line) for line in file.read_text().splitlines()]
+    assert len(labels) == len({(line.row_id, line.start) for line in labels}) == 40
+    for line in labels:
         row = rows[line.row_id]
         assert (line.start, line.end) in {(s["start"], s["end"]) for s in row["sentences"]}
-        bad = [(span["start"], span["end"]) for span in row["spans"]]
-        assert line.label == ("unsupported" if (line.start, line.end) in bad else "supported")
+        wrong_spans = [(span["start"], span["end"]) for span in row["spans"]]
+        assert line.label == ("unsupported" if (line.start, line.end) in wrong_spans else "supported")
         assert line.partition == f"dt={row['dt']}" and line.reviewer == "Ana" and line.at is not None
         assert line.stratum is not None and line.stratum.startswith("flagged" if row["verdict"] != "supported" else "supported")
         assert line.inclusion_probability is not None and 0 < line.inclusion_probability < 1
@@ -96,14 +96,14 @@ def check_lines(output: Path, file: Path) -> None:
 EVIL = f"</script><script>window.planted = 3</script>{HOSTILE}\u2028<!--<script> {{{{ 7 * 7 }}}} \u202e\u0007"
 
 
-def test_what_logs_hold_does_not_run_and_places_are_characters(tmp_path: Path, reader: Open) -> None:
+def test_log_texts_do_not_run_and_offsets_count_characters(tmp_path: Path, reader: Open) -> None:
     row = raw_row(0, 0, "wrong", np.random.default_rng(0))
     texts = [f"😀 𝔘𝔫𝔦 {EVIL}.", "مرحبا 👩‍👩‍👧 e\u0301."]
-    places = [{"text": texts[0], "start": 0, "end": len(texts[0])}]
-    places.append({"text": texts[1], "start": len(texts[0]) + 1, "end": len(texts[0]) + 1 + len(texts[1])})
+    spans = [{"text": texts[0], "start": 0, "end": len(texts[0])}]
+    spans.append({"text": texts[1], "start": len(texts[0]) + 1, "end": len(texts[0]) + 1 + len(texts[1])})
     row |= {
         "row_id": f"id {EVIL}", "question": EVIL, "context": [EVIL, "", None, "x" * 9000], "response": " ".join(texts),
-        "sentences": places,
+        "sentences": spans,
     }  # fmt: skip
     others = [raw_row(i, i, "correct", np.random.default_rng(i)) for i in range(1, 9)]
     output = write_output(tmp_path / "out </script> é", {f"t={'%3Cimg src=x%3E'}": [row, *others]}, job())
@@ -123,7 +123,7 @@ def test_what_logs_hold_does_not_run_and_places_are_characters(tmp_path: Path, r
     ana.run("document.getElementById('save').click()")
     lines = {line["start"]: line for line in ana.saved()}
     assert [(line["start"], line["end"], line["label"]) for line in sorted(lines.values(), key=lambda line: line["start"])] == [
-        (places[0]["start"], places[0]["end"], "unsure"), (places[1]["start"], places[1]["end"], "supported"),
+        (spans[0]["start"], spans[0]["end"], "unsure"), (spans[1]["start"], spans[1]["end"], "supported"),
     ]  # fmt: skip
     assert lines[0]["row_id"] == row["row_id"] and lines[0]["partition"] == "t=<img src=x>" and "stratum" not in lines[0]
     assert ana.asked() <= {"file", "blob"} and ana.chrome.get_log("browser") == []
@@ -135,7 +135,7 @@ def test_labels_of_an_earlier_sample_are_not_lost(scored: Path, reader: Open) ->
     ana.press("123")
     ana.open(page_of(scored, "--sample", "5", "--seed", "1"))
     assert "0 of 10" in ana.text("#progress") and ana.text("#kept").startswith("3 labels of another sample")
-    ana.run("localStorage.setItem('ragassay reviewer', 'na')")  # the end of Ana's name, and somebody else
+    ana.run("localStorage.setItem('ragassay reviewer', 'na')")  # another reviewer, whose name is the end of Ana's
     ana.chrome.refresh()
     assert ana.text("#who") == "na" and ana.run("return document.getElementById('kept').hidden")
     ana.run("localStorage.setItem('ragassay reviewer', 'Ana')")
@@ -146,12 +146,12 @@ def test_labels_of_an_earlier_sample_are_not_lost(scored: Path, reader: Open) ->
     assert ana.run("return document.getElementById('kept').hidden")
 
 
-def test_a_bad_file_is_refused_whole(scored: Path, tmp_path: Path, reader: Open) -> None:
+def test_an_invalid_file_is_refused_completely(scored: Path, tmp_path: Path, reader: Open) -> None:
     ana = reader()
     ana.open(page_of(scored, "--sample", "5"), "Ana")
     ana.press("1")
     line = '{"row_id": "r1", "label": "supported", "reviewer": "%s", "at": "2026-11-22T10:00:00Z"}\n'
-    for number, (text, said) in enumerate(
+    for number, (text, message) in enumerate(
         {
             line % "Ana" + "{torn": "line 2 is no label of a review",
             line % "Ana" + line % "Ben": "labels of Ana and Ben",
@@ -161,13 +161,13 @@ def test_a_bad_file_is_refused_whole(scored: Path, tmp_path: Path, reader: Open)
         path = tmp_path / f"bad{number}.jsonl"
         path.write_text(text)
         ana.chrome.find_element("id", "file").send_keys(str(path))
-        assert said in ana.text("#notice") and "1 of 10" in ana.text("#progress")
+        assert message in ana.text("#notice") and "1 of 10" in ana.text("#progress")
     path.write_text(line % "Ana")
     ana.chrome.find_element("id", "file").send_keys(str(path))
     assert "of no row of this sample: 1" in ana.text("#what") and ana.run("return document.getElementById('notice').hidden")
 
 
-def test_on_a_phone_there_are_buttons(scored: Path, reader: Open) -> None:
+def test_the_page_has_buttons_for_a_phone(scored: Path, reader: Open) -> None:
     ana = reader()
     screen = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     ana.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
@@ -186,9 +186,9 @@ def test_on_a_phone_there_are_buttons(scored: Path, reader: Open) -> None:
         "next",
         "skip",
     ):
-        ana.chrome.find_element("id", button).click()  # it refuses what is covered by something else
+        ana.chrome.find_element("id", button).click()  # a covered button can't be clicked
         assert ana.run("return document.documentElement.scrollWidth") <= 400
-    assert ana.text("#progress") == "1 of 10 sentences labelled, 1 skipped, and 1 whole response."
+    assert ana.text("#progress") == "1 of 10 sentences labeled, 1 skipped, and 1 whole response."
     boxes = "return [...document.querySelectorAll('footer button')].map(b => b.getBoundingClientRect())"
     sizes = [min(box["width"], box["height"]) for box in ana.run(f"{boxes}.map(r => r.toJSON())")]
     assert min(sizes) >= 24  # WCAG 2.2, target size

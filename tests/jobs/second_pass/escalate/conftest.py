@@ -14,7 +14,7 @@ import pytest
 
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.jobs.conftest import manifest, read_rows, write_job
-from tests.jobs.evaluation.conftest import job, labelled_days, write_output
+from tests.jobs.evaluation.conftest import job, labeled_days, write_output
 
 ROWS = 60
 """Scored responses a day: the conftest of `decide` makes twenty items of three."""
@@ -27,7 +27,7 @@ Judge = Callable[..., tuple[Server, Path]]
 @pytest.fixture(scope="session")
 def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days, 180 responses of two sentences with a score, three without; 30 % flagged."""
-    days = dict(list(labelled_days().items())[:3])
+    days = dict(list(labeled_days().items())[:3])
     return write_output(tmp_path_factory.mktemp("escalate") / "out", days, job())
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from ragassay.jobs.evaluation.cascade import SHARES, Cascade
+from ragassay.jobs.evaluation.cascade import JUDGED_SHARES, CascadeCurve
 from ragassay.jobs.evaluation.evaluate import Evaluation, evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
@@ -34,7 +34,7 @@ def evaluated(output: Path, resamples: int = 200) -> Evaluation:
     return evaluate(folder, read_manifest(folder), LabelSource("label"), resamples=resamples, cascade=True)
 
 
-def curve_of(found: Evaluation) -> Cascade:
+def curve_of(found: Evaluation) -> CascadeCurve:
     assert found.cascade is not None
     return found.cascade
 
@@ -54,13 +54,13 @@ def test_the_ends_are_the_ensemble_and_the_judge(escalated: Callable[..., Path])
     output = escalated()
     found = evaluated(output)
     curve = curve_of(found)
-    lines = {line.name: line.measures for line in found.comparisons[-1].lines}
+    lines = {line.name: line.measures for line in found.comparisons[-1].scores}
     first, last = curve.points[0].measures, curve.points[-1].measures
-    ensemble = lines["ensemble, as finalised"]
+    ensemble = lines["ensemble, as finalized"]
     assert first["balanced_accuracy"].value == pytest.approx(ensemble["balanced_accuracy"].value)
     assert first["auroc"].value == pytest.approx(ensemble["auroc"].value)
-    assert lines["cascade, as finalised"]["balanced_accuracy"].value == 1.0
-    assert [last[name].value for name in last] == [1.0, 1.0, 1.0] and curve.rows == curve.labelled == 180
+    assert lines["cascade, as finalized"]["balanced_accuracy"].value == 1.0
+    assert [last[name].value for name in last] == [1.0, 1.0, 1.0] and curve.rows == curve.labeled == 180
     rows = [row for row in by_key(output).values() if row["status"] == "ok"]
     good = np.array([row["label"] == "correct" for row in rows])
     passed = np.array([row["score"] > row["threshold"] for row in rows])
@@ -75,10 +75,10 @@ def test_every_order_begins_and_ends_alike_and_cost_only_rises(escalated: Callab
     assert list(curve.orders) == ["uncertainty", "a", "b", "random"] and curve.when == "uncertainty"
     for metric in ("balanced_accuracy", "f1_hallucinated", "auroc"):
         orders = [curve.orders[name][metric] for name in curve.orders]
-        assert {len(values) for values in orders} == {len(SHARES)} == {21}
+        assert {len(values) for values in orders} == {len(JUDGED_SHARES)} == {21}
         for end in (0, -1):
             assert [values[end] for values in orders] == pytest.approx([orders[0][end]] * 4)
-    assert [point.asked for point in curve.points] == [9 * i for i in range(21)]
+    assert [point.escalated for point in curve.points] == [9 * i for i in range(21)]
     tokens = [point.tokens for point in curve.points]
     assert tokens == sorted(tokens) and tokens[0] == 0
     assert tokens[-1] == sum(row["usage"]["tokens_computed"] for row in outcomes(output).values())
@@ -86,7 +86,7 @@ def test_every_order_begins_and_ends_alike_and_cost_only_rises(escalated: Callab
 
 def test_an_honest_judge_is_worth_it_and_a_blind_one_is_not(escalated: Callable[..., Path], scored: Path) -> None:
     honest = curve_of(evaluated(escalated()))
-    share = honest.enough["balanced_accuracy"]
+    share = honest.sufficient_share["balanced_accuracy"]
     assert share is not None and 0.2 < share <= 1
     values = {point.share: point.measures["balanced_accuracy"].value for point in honest.points}
     assert values[0.0] < values[0.5] < values[1.0] == 1.0
@@ -95,7 +95,7 @@ def test_an_honest_judge_is_worth_it_and_a_blind_one_is_not(escalated: Callable[
     blind = curve_of(
         evaluated(escalated(lambda body: completion({"Yes": 0.4, "No": 0.3 + 0.2 * (crc32(asked(body).encode()) % 2)})))
     )
-    assert (blind.enough["balanced_accuracy"] or 0) <= 0.1
+    assert (blind.sufficient_share["balanced_accuracy"] or 0) <= 0.1
     assert blind.points[-1].measures["balanced_accuracy"].value < blind.points[0].measures["balanced_accuracy"].value
 
 
@@ -103,7 +103,7 @@ def test_a_curve_of_some_says_where_it_ends(escalated: Callable[..., Path]) -> N
     output = escalated(share=0.4)
     found = evaluated(output)
     curve = curve_of(found)
-    assert (curve.rows, curve.labelled) == (72, 180)
+    assert (curve.rows, curve.labeled) == (72, 180)
     text = printed(found)
     assert "72 of 180 labelled responses" in text and "ends at a share of 40%" in text and "escalation.share: 1" in text
 
@@ -122,7 +122,7 @@ def test_it_fits_a_hundred_columns_and_the_json_has_it(escalated: Callable[..., 
     part = text[text.index("the cascade: judge decides") : text.index("Smallest share")]
     assert "by a" in part and "100%" in part and "…" not in part
     rows = [line.split() for line in part.splitlines() if line.strip()[:1].isdigit()]
-    assert len(rows) == 42 and all(row[0] == f"{share:.0%}" for row, share in zip(rows, SHARES * 2, strict=True))
+    assert len(rows) == 42 and all(row[0] == f"{share:.0%}" for row, share in zip(rows, JUDGED_SHARES * 2, strict=True))
     data = json.loads((output / "evaluation.json").read_text())["cascade"]
     assert data["when"] == "a" and len(data["points"]) == 21 and data["points"][10]["measures"]["auroc"]["low"] is not None
 

@@ -11,7 +11,7 @@ import yaml
 
 from tests.chat_server import Reply, Server, completion
 from tests.jobs.conftest import here, manifest, read_rows, write_job
-from tests.jobs.evaluation.conftest import job, labelled_days, raw_row, write_output
+from tests.jobs.evaluation.conftest import job, labeled_days, raw_row, write_output
 from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, check, doubtful, judges, outcomes, questions
 from tests.jobs.second_pass.explain.test_explain import finalize
 from tests.pipeline.cascade.test_dynamic import algorithm_1
@@ -97,7 +97,7 @@ def test_the_dynamic_threshold_is_the_papers(scored: Path, judge: Judge, order: 
 
 def test_the_dynamic_threshold_knows_the_nights_before(tmp_path: Path, judge: Judge) -> None:
     """Night by night the same rows are chosen as in one go: what was escalated before counts, and is not looked at again."""
-    days = dict(list(labelled_days().items())[:3])
+    days = dict(list(labeled_days().items())[:3])
     _, config = judge(when="a", threshold="dynamic")
     whole = write_output(tmp_path / "whole", days, job())
     escalate(whole, config)
@@ -225,7 +225,7 @@ def test_errors_that_stand_beside_their_later_outcome_are_dropped(scored: Path, 
 
 @pytest.mark.parametrize("places", [[""], ["model=a%20b/judge=x", "model=__HIVE_DEFAULT_PARTITION__/judge=y"]])
 def test_odd_partitions(tmp_path: Path, judge: Judge, places: list[str]) -> None:
-    days = list(labelled_days().values())
+    days = list(labeled_days().values())
     output = write_output(tmp_path / "out", dict(zip(places, days, strict=False)), job())
     _, config = judge()
     assert escalate(output, config)["decided"] == 24 * len(places)

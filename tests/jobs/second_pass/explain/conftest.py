@@ -11,7 +11,7 @@ import pytest
 
 from tests.chat_server import Reply, Serve, Server
 from tests.jobs.conftest import read_rows, write_job
-from tests.jobs.evaluation.conftest import job, labelled_days, write_output
+from tests.jobs.evaluation.conftest import job, labeled_days, write_output
 
 SENTENCE = "flagged_sentence"
 
@@ -19,7 +19,7 @@ SENTENCE = "flagged_sentence"
 @pytest.fixture(scope="session")
 def flagged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days, 180 responses of two sentences, 30 % of them flagged."""
-    days = dict(list(labelled_days().items())[:3])
+    days = dict(list(labeled_days().items())[:3])
     return write_output(tmp_path_factory.mktemp("explain") / "out", days, job())
 
 

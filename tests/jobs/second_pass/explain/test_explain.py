@@ -11,7 +11,7 @@ import pytest
 
 from tests.chat_server import Reply, Server
 from tests.jobs.conftest import here, manifest
-from tests.jobs.evaluation.conftest import job, labelled_days, write_output
+from tests.jobs.evaluation.conftest import job, labeled_days, write_output
 from tests.jobs.second_pass.explain.conftest import SENTENCE, asked, explains, flags, outcomes, questions, told
 from tests.raises import fails
 
@@ -192,7 +192,7 @@ def test_half_a_row_that_is_asked_again_keeps_its_other_half(flagged: Path, mode
 
 
 def test_a_question_that_comes_back_on_another_night_is_not_asked_again(tmp_path: Path, model: Model) -> None:
-    rows = next(iter(labelled_days().values()))
+    rows = next(iter(labeled_days().values()))
     output = write_output(tmp_path / "out", {"dt=1": rows, "dt=2": rows}, job())
     server, config = model()
     for sentences in ("1", "2", "3", "20", "21", "1000"):  # twins have equal scores, and are told apart by a budget
@@ -263,7 +263,7 @@ def test_another_model_is_refused(flagged: Path, model: Model) -> None:
 
 @pytest.mark.parametrize("places", [[""], ["model=a%20b/strategy=x", "model=__HIVE_DEFAULT_PARTITION__/strategy=y"]])
 def test_odd_partitions(tmp_path: Path, model: Model, places: list[str]) -> None:
-    days = list(labelled_days().values())
+    days = list(labeled_days().values())
     output = write_output(tmp_path / "out", dict(zip(places, days, strict=False)), job())
     _, config = model()
     done = here("explain", output, "--config", config)

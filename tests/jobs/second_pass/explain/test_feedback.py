@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.evaluation.explanation_quality import Told, measure_explanations
+from ragassay.jobs.evaluation.explanation_quality import FlagQuality, measure_explanations
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.training.examples import read_examples
@@ -41,7 +41,7 @@ def test_labels_go_to_calibrate_evaluate_and_tune(explained: tuple[Path, Path], 
     done = here("explain", output, "--config", config, "--feedback", labels)
     assert done.returncode == 0 and "weak labels" in done.stdout, done.stdout + done.stderr
     written = pq.read_table(labels).to_pylist()
-    assert {row["labelled_by"] for row in written} == {"m"} and all(row["weak"] for row in written)
+    assert {row["labeled_by"] for row in written} == {"m"} and all(row["weak"] for row in written)
     assert sum(len(row["sentence_labels"]) for row in written) == len(flags(output))
     for row in written:
         truth = [label["supported"] for label in row["sentence_labels"]]
@@ -100,7 +100,7 @@ def test_the_papers_tables(explained: tuple[Path, Path], tmp_path: Path) -> None
     }
     categorized, vanilla = found["categorized"], found["vanilla"]
     known = [one for one in judged if one is not None]
-    assert categorized.identification == Told(len(known), sum(known), 1.0, 1.0, 1.0)
+    assert categorized.identification == FlagQuality(len(known), sum(known), 1.0, 1.0, 1.0)
     assert categorized.inconsistent_before == pytest.approx(np.mean(known)) and categorized.inconsistent_after == 0
     assert vanilla.feedback is None and vanilla.identification is None and vanilla.inconsistent_before is None
     truth = {row["row_key"]: row for row in read_rows(output)}

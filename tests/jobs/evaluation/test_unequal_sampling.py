@@ -1,4 +1,4 @@
-"""Labels that were drawn with different probabilities: said by whoever does not weigh by them, and nothing is certified."""
+"""Labels with unequal inclusion probabilities: commands that do not weight by them print a note, and certify nothing."""
 
 import json
 from pathlib import Path
@@ -8,28 +8,30 @@ import pytest
 
 from tests.jobs.conftest import here, read_rows, resamples
 
-SAID = "The labels were drawn unevenly"
+NOTE = "The labels have unequal inclusion probabilities"
 Probabilities = list[float | None]
 
 
 def write(scored: Path, path: Path, probabilities: Probabilities) -> Path:
-    """Labels of all scored rows, each with the next of these probabilities."""
+    """Write labels of all scored rows, with these probabilities in turn."""
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
     lines: list[dict[str, Any]] = []
     for number, row in enumerate(rows):
         label = "supported" if row["label"] == "correct" else "unsupported"
-        chance = probabilities[number % len(probabilities)]
-        drawn = {} if chance is None else {"inclusion_probability": chance}
-        lines.append({"row_id": row["row_id"], "partition": f"dt={row['dt']}", "label": label, **drawn})
+        probability = probabilities[number % len(probabilities)]
+        sampling = {} if probability is None else {"inclusion_probability": probability}
+        lines.append({"row_id": row["row_id"], "partition": f"dt={row['dt']}", "label": label, **sampling})
     lines.append({"row_id": "of another output", "label": "supported", "inclusion_probability": 0.01})
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     return path
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "uneven"), [([None], False), ([0.5], False), ([0.5, 0.1], True), ([0.5, None], True)]
+    ("probabilities", "is_unequal"), [([None], False), ([0.5], False), ([0.5, 0.1], True), ([0.5, None], True)]
 )
-def test_uneven_labels_are_said_to_be_uneven(scored: Path, tmp_path: Path, probabilities: Probabilities, uneven: bool) -> None:
+def test_unequal_sampling_is_noted_and_not_certified(
+    scored: Path, tmp_path: Path, probabilities: Probabilities, is_unequal: bool
+) -> None:
     labels = write(scored, tmp_path / "r.jsonl", probabilities)
     calibrate = ("calibrate", scored, "--labels", labels, "--target", "supported-precision>=0.5", "--threshold-only")
     for command in (
@@ -40,10 +42,10 @@ def test_uneven_labels_are_said_to_be_uneven(scored: Path, tmp_path: Path, proba
     ):
         done = here(*command)
         assert done.returncode == 0, done.stderr
-        assert " ".join(done.stdout.split()).count(SAID) == int(uneven), command
+        assert " ".join(done.stdout.split()).count(NOTE) == int(is_unequal), command
     for record in ("evaluation.json", "calibration.json"):
-        assert ("drawn unevenly" in json.loads((scored / record).read_text())["label"]) == uneven
-    assert (SAID in (scored / "report.html").read_text()) == uneven
+        assert ("unequal inclusion probabilities" in json.loads((scored / record).read_text())["label"]) == is_unequal
+    assert (NOTE in (scored / "report.html").read_text()) == is_unequal
     certified = here(*calibrate, "--certify", "0.2")
-    assert ("error[calibrate.drawn-unevenly]" in certified.stderr) == uneven
-    assert certified.returncode == int(uneven), certified.stderr
+    assert ("error[calibrate.drawn-unevenly]" in certified.stderr) == is_unequal
+    assert certified.returncode == int(is_unequal), certified.stderr

@@ -1,4 +1,4 @@
-"""The report, in real headless Chromium: it renders, it filters, nothing planted in a log runs, nothing is fetched."""
+"""The report in headless Chromium: it renders and filters, runs nothing planted in a log, and loads nothing."""
 
 import re
 import shutil
@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.report.gather import gather
-from ragassay.jobs.report.marks import LONGEST, MISSING, NEW, cut, sentence_pieces, shortened
-from ragassay.jobs.report.responses import MOST_SENTENCES, Sentence, _parts
-from ragassay.jobs.report.scales import MemberScore, Scales, member_scores, scales_of
-from ragassay.jobs.report.tonight import tonight
+from ragassay.jobs.report.gather import gather_report_data
+from ragassay.jobs.report.marks import MAX_CHARACTERS, MISSING, NEW, cut_text, mark_sentence, shorten_text
+from ragassay.jobs.report.responses import MAX_SENTENCES, ShownSentence, _cut_response
+from ragassay.jobs.report.scales import MemberScales, MemberScore, list_member_scores, read_member_scales
+from ragassay.jobs.report.summary import summarize
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
 from tests.jobs.conftest import here, read_rows, resamples
-from tests.jobs.evaluation.conftest import DAYS, HOSTILE, ITEMS, job, labelled_days, raw_row, write_output
+from tests.jobs.evaluation.conftest import DAYS, HOSTILE, ITEMS, job, labeled_days, raw_row, write_output
 from tests.raises import fails, raises
 
 ROWS = DAYS * (3 * ITEMS + 1)
@@ -47,7 +47,7 @@ def page(scored_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         path,
     )
     assert done.returncode == 0, done.stderr
-    assert "correct against wrong: 120 and 120 rows" in done.stdout  # the table and the report, in one command
+    assert "correct against wrong: 120 and 120 rows" in done.stdout  # one command prints the table and writes the report
     return path
 
 
@@ -78,11 +78,9 @@ def browser(request: pytest.FixtureRequest, page: Path, tmp_path_factory: pytest
 
 
 @pytest.mark.slow
-def test_in_a_browser(browser: Any) -> None:
+def test_the_report_works_in_a_browser(browser: Any) -> None:
     run = browser.execute_script
-    assert (
-        run("return document.querySelectorAll('svg').length") == 2 + 5
-    )  # two slices, of which one is of the days; five histograms
+    assert run("return document.querySelectorAll('svg').length") == 2 + 5  # two slices, one of them by day; five histograms
     assert run("return document.querySelectorAll('article').length") == 50
     assert run("return window.planted") is None
     assert run("return performance.getEntriesByType('resource').length") == 0
@@ -118,7 +116,7 @@ def test_in_a_browser(browser: Any) -> None:
 
 
 @pytest.mark.slow
-def test_on_a_phone(browser: Any) -> None:
+def test_the_report_fits_a_phone(browser: Any) -> None:
     run = browser.execute_script
     phone = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
@@ -129,21 +127,21 @@ def test_on_a_phone(browser: Any) -> None:
 
 
 def contrast(browser: Any, selector: str) -> float:
-    """WCAG contrast of an element's text against what lies behind it."""
+    """Return the WCAG contrast of an element's text against its background."""
     return float(
         browser.execute_script(
             """
             const element = document.querySelector(arguments[0]);
             const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-            let behind = element, colour;
-            do { colour = rgb(getComputedStyle(behind).backgroundColor); behind = behind.parentElement; }
-            while (behind && colour.length === 4 && colour[3] === 0);
+            let behind = element, color;
+            do { color = rgb(getComputedStyle(behind).backgroundColor); behind = behind.parentElement; }
+            while (behind && color.length === 4 && color[3] === 0);
             const style = getComputedStyle(element);
             const ink = rgb(element.closest('svg') ? style.fill : style.color);
             const light = (c) => c.slice(0, 3).map(v => v / 255)
               .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
               .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-            const [a, b] = [light(ink), light(colour)].sort((x, y) => y - x);
+            const [a, b] = [light(ink), light(color)].sort((x, y) => y - x);
             return (a + 0.05) / (b + 0.05);
             """,
             selector,
@@ -152,7 +150,7 @@ def contrast(browser: Any, selector: str) -> float:
 
 
 class Tags(HTMLParser):
-    """Every tag and attribute that stands in a page."""
+    """Collects every tag and attribute of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,53 +160,55 @@ class Tags(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
-def test_the_page_holds_no_handler_no_address_and_one_script(page: Path) -> None:
-    found = Tags()
-    found.feed(page.read_text())
-    assert [tag for tag, _ in found.tags].count("script") == 1 and "img" not in [tag for tag, _ in found.tags]
-    for tag, attributes in found.tags:
+def test_the_page_has_no_handler_no_url_and_one_script(page: Path) -> None:
+    tags = Tags()
+    tags.feed(page.read_text())
+    assert [tag for tag, _ in tags.tags].count("script") == 1 and "img" not in [tag for tag, _ in tags.tags]
+    for tag, attributes in tags.tags:
         assert not any(name.startswith("on") for name in attributes), (tag, attributes)
         assert not {"src", "href"} & set(attributes) or all(v and v.startswith("#") for v in [attributes.get("href")]), (
             attributes
         )
-    policy = next(a["content"] for tag, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(a["content"] for tag, a in tags.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None and "default-src 'none'" in policy and "script-src 'sha256-" in policy
 
 
-def test_everything_is_counted(scored_once: Path) -> None:
-    found = gather(open_folder(str(scored_once)), ["tenant", "dt"], "label")
+def test_every_row_is_counted(scored_once: Path) -> None:
+    data = gather_report_data(open_folder(str(scored_once)), ["tenant", "dt"], "label")
     rows = read_rows(scored_once)
     flagged = sum(row["verdict"] == "hallucinated" for row in rows)
-    assert found.rows == {"ok": ROWS - DAYS, "no_context": DAYS} and found.flagged == flagged
-    for shares in (found.days, *found.slices.values()):
-        assert sum(s.scored for s in shares) == ROWS - DAYS and sum(s.flagged for s in shares) == flagged
-    assert [s.value for s in found.days] == [f"2026-11-{d + 2:02d}" for d in range(DAYS)]
-    ranked = sorted((r["score"], min(s["score"] for s in r["sentences"]), r["row_id"]) for r in rows if r["status"] == "ok")
-    assert [response.row_id for response in found.worst] == [row_id for *_, row_id in ranked[:50]]
-    assert len(found.failed["no_context"]) == 3 and "no context" in found.failed["no_context"][0][2]
+    assert data.row_counts == {"ok": ROWS - DAYS, "no_context": DAYS} and data.flagged == flagged
+    for groups in (data.partition_groups, *data.slices.values()):
+        assert sum(group.scored for group in groups) == ROWS - DAYS and sum(group.flagged for group in groups) == flagged
+    assert [group.value for group in data.partition_groups] == [f"2026-11-{d + 2:02d}" for d in range(DAYS)]
+    ranked = sorted(
+        (r["score"], min(group["score"] for group in r["sentences"]), r["row_id"]) for r in rows if r["status"] == "ok"
+    )
+    assert [response.row_id for response in data.worst] == [row_id for *_, row_id in ranked[:50]]
+    assert len(data.failures["no_context"]) == 3 and "no context" in data.failures["no_context"][0][2]
     with raises("output.no-column", column="generator"):
-        gather(open_folder(str(scored_once)), ["generator"])
+        gather_report_data(open_folder(str(scored_once)), ["generator"])
 
 
-def test_a_response_is_shown_whole() -> None:
+def test_a_response_is_shown_completely() -> None:
     text = " One here. \nTwo there.\n"
     sentences = [
         {"start": 1, "end": 10, "text": "One here.", "score": 0.5, "flagged": False},
         {"start": 12, "end": 22, "text": "Two there.", "score": -1.0, "flagged": True},
     ]
     row = {"response": text, "sentences": sentences, "evidence": None, "verdict": "hallucinated", "question": None}
-    parts = _parts(row, ["nothing", "two was there"], {}, Scales())
+    parts = _cut_response(row, ["nothing", "two was there"], {}, MemberScales())
     assert "".join(p if isinstance(p, str) else p.text for p in parts) == text
-    assert [p.passage for p in parts if isinstance(p, Sentence)] == [None, 1]
+    assert [p.passage for p in parts if isinstance(p, ShownSentence)] == [None, 1]
 
 
-def test_text_is_made_visible() -> None:
+def test_control_characters_are_visible() -> None:
     assert make_visible("a\u202eb\x00c\td\ne\r\u200d") == "a[U+202E]b[U+0000]c\td\ne\n\u200d"
-    long = "x" * (LONGEST + 5)
-    assert shortened(long).endswith("x [… 5 more characters]") and shortened("ok") == "ok"
+    long = "x" * (MAX_CHARACTERS + 5)
+    assert shorten_text(long).endswith("x [… 5 more characters]") and shorten_text("ok") == "ok"
 
 
-def test_without_labels_and_without_days(scored: Path) -> None:
+def test_a_report_needs_no_labels_and_no_slices(scored: Path) -> None:
     done = here("report", scored)
     assert done.returncode == 0 and done.stdout.endswith("out/report.html\n")
     text = (scored / "report.html").read_text()
@@ -216,7 +216,7 @@ def test_without_labels_and_without_days(scored: Path) -> None:
     assert here("report", scored, "--slice", "nothing").returncode == 1
 
 
-def test_an_output_without_any_score_has_a_report_too(tmp_path: Path) -> None:
+def test_an_output_without_scores_has_a_report(tmp_path: Path) -> None:
     failed = {"status": "no_context", "error": "why", "members": None, "sentences": None, "context": None}
     rows = [raw_row(i, i, "wrong", np.random.default_rng(0)) | failed for i in range(3)]
     output = write_output(tmp_path / "out", {"dt=1": rows}, job())
@@ -228,101 +228,109 @@ def test_an_output_without_any_score_has_a_report_too(tmp_path: Path) -> None:
         fails(here(*command), "output.no-scored-row")
 
 
-def test_a_slice_must_be_of_plain_values(scored: Path) -> None:
+def test_a_slice_needs_plain_values(scored: Path) -> None:
     fails(here("report", scored, "--slice", "sentences"), "report.nested-slice", "'sentences'")
 
 
-def test_tonight_stands_beside_the_night_before(scored_once: Path) -> None:
+def test_the_summary_compares_the_latest_partition_with_the_previous_one(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
-    found, manifest = gather(folder), read_manifest(folder)
+    data, manifest = gather_report_data(folder), read_manifest(folder)
     run = manifest.runs[-1]
     drift = DriftCheck(["dt=2026-11-07"], ["dt=2026-11-06"], (1, 1), [Shift("psi", "a", None, None, 0.5, 0.25, True)], None)
-    head = tonight(found, run, manifest, drift)
+    summary = summarize(data, run, manifest, drift)
     rows = read_rows(scored_once)
     scores = {
-        dt: [row["score"] for row in rows if row["dt"] == dt and row["status"] == "ok"] for dt in (head.night, head.before)
+        dt: [row["score"] for row in rows if row["dt"] == dt and row["status"] == "ok"]
+        for dt in (summary.latest, summary.previous)
     }
-    bad = [sum(row["verdict"] == "hallucinated" for row in rows if row["dt"] == dt) for dt in scores]
+    flagged_counts = [sum(row["verdict"] == "hallucinated" for row in rows if row["dt"] == dt) for dt in scores]
     mean, old_mean = (sum(values) / len(values) for values in scores.values())
-    flagged, old_flagged = bad
-    assert (head.night, head.before) == ("2026-11-07", "2026-11-06")
-    assert [(tile.value, tile.before) for tile in head.tiles] == [
+    flagged, old_flagged = flagged_counts
+    assert (summary.latest, summary.previous) == ("2026-11-07", "2026-11-06")
+    assert [(tile.value, tile.previous) for tile in summary.tiles] == [
         (f"{flagged / 60:.1%}", f"was {old_flagged / 60:.1%} ({100 * (flagged - old_flagged) / 60:+.1f} points)"),
         (f"{mean:.3f}", f"was {old_mean:.3f}"),
         ("61", "was 61"),
         ("1", "was 1"),
     ]
-    assert head.tiles[0].name == f"flagged: {flagged} of 60 responses" and head.tiles[3].name == "without a score: 1 no_context"
-    assert head.drifted and head.drift == "1 of 1 comparisons against 1 partition before: psi of a 0.5 (limit 0.25)"
-    assert (f"{len(rows):,}", "rows") in head.total
+    assert (
+        summary.tiles[0].name == f"flagged: {flagged} of 60 responses"
+        and summary.tiles[3].name == "without a score: 1 no_context"
+    )
+    assert summary.has_drifted and summary.drift == "1 of 1 comparisons against 1 earlier partition: psi of a 0.5 (limit 0.25)"
+    assert (f"{len(rows):,}", "rows") in summary.totals
 
 
-def test_where_there_is_no_night_before_nothing_is_said_of_one(tmp_path: Path) -> None:
-    nights = labelled_days()
-    unscored = [row for row in nights["dt=2026-11-02"] if row["status"] != "ok"]
-    null = {"dt=__HIVE_DEFAULT_PARTITION__": nights["dt=2026-11-03"]}
-    odd = {"flat": {"": nights["dt=2026-11-02"]}, "null": {"dt=9": nights["dt=2026-11-02"], **null},
-           "first": {"dt=9": unscored, "dt=10": nights["dt=2026-11-02"]}}  # fmt: skip
-    heads = {}
-    for name, days in odd.items():
+def test_the_summary_omits_a_missing_previous_partition(tmp_path: Path) -> None:
+    partitions = labeled_days()
+    unscored = [row for row in partitions["dt=2026-11-02"] if row["status"] != "ok"]
+    null = {"dt=__HIVE_DEFAULT_PARTITION__": partitions["dt=2026-11-03"]}
+    outputs = {"flat": {"": partitions["dt=2026-11-02"]}, "null": {"dt=9": partitions["dt=2026-11-02"], **null},
+           "first": {"dt=9": unscored, "dt=10": partitions["dt=2026-11-02"]}}  # fmt: skip
+    summaries = {}
+    for name, days in outputs.items():
         folder = open_folder(str(write_output(tmp_path / name, days, job())))
         manifest = read_manifest(folder)
-        heads[name] = tonight(gather(folder), manifest.runs[-1], manifest, DriftCheck([], [], (0, 0), [], "why"))
+        summaries[name] = summarize(
+            gather_report_data(folder), manifest.runs[-1], manifest, DriftCheck([], [], (0, 0), [], "why")
+        )
     for name in ("flat", "null"):
-        assert not heads[name].night and not any(tile.before for tile in heads[name].tiles)
-        assert "rows" not in [what for _, what in heads[name].total]  # they stand in the tiles
-    assert heads["flat"].drift == "not checked: why" and heads["flat"].lines == []
-    assert heads["first"].night == "10" and heads["first"].tiles[0].before == "was none"
+        assert not summaries[name].latest and not any(tile.previous for tile in summaries[name].tiles)
+        assert "rows" not in [name for _, name in summaries[name].totals]  # the tiles show them
+    assert summaries["flat"].drift == "not checked: why" and summaries["flat"].notes == []
+    assert summaries["first"].latest == "10" and summaries["first"].tiles[0].previous == "was none"
 
 
-def test_the_last_run_stands_beside_the_one_before_where_there_are_no_nights(scored_once: Path) -> None:
+def test_the_summary_compares_runs_if_there_are_no_partitions(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
-    found, manifest = gather(folder), read_manifest(folder)
+    data, manifest = gather_report_data(folder), read_manifest(folder)
     run = manifest.runs[-1]
-    found.days = []
+    data.partition_groups = []
     runs = [
         replace(run, rows={"in": 10, "scored": 8, "failed": 2}, flagged=2),
         replace(run, rows={"in": 30, "scored": 20, "skipped": 10}, flagged=5, files_skipped={"bad.parquet": "no footer"}),
         replace(run, rows={"in": 30, "skipped": 30}),
     ]
-    head = tonight(found, runs[1], replace(manifest, runs=runs), DriftCheck([], [], (0, 0), [], "why"))
-    assert head.lines == [
-        "The last run with new rows: 20 rows scored, 25.0% flagged; the one before: 8 rows scored, 2 failed, 25.0% flagged.",
-        "Files that could not be read and were left out: bad.parquet (no footer).",
+    summary = summarize(data, runs[1], replace(manifest, runs=runs), DriftCheck([], [], (0, 0), [], "why"))
+    assert summary.notes == [
+        "Latest run with new rows: 20 rows scored, 25.0% flagged; previous run: 8 rows scored, 2 failed, 25.0% flagged.",
+        "Unreadable files, not scored: bad.parquet (no footer).",
     ]
 
 
-def test_members_are_read_on_the_scale_of_the_verdicts(scored_once: Path) -> None:
+def test_members_are_scored_on_the_scale_of_the_verdicts(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
     manifest = read_manifest(folder)
-    scales = scales_of(manifest, {"b": 0.5})
+    scales = read_member_scales(manifest, {"b": 0.5})
     assert manifest.last_fit is not None
     rows = {row["row_id"]: row for row in read_rows(scored_once)}
-    for response in gather(folder, scales=scales).worst:
+    for response in gather_report_data(folder, scales=scales).worst:
         row = rows[response.row_id]
         for sentence in response.sentences:
-            for said, member in zip(sentence.members, row["members"], strict=True):
-                fit = manifest.last_fit.members[said.name]
-                odds = member["log_p_yes"][sentence.number] - member["log_p_no"][sentence.number]
-                value = odds if fit.value == "log_odds" else member["sentence_scores"][sentence.number]
-                assert said.name == member["name"] and said.value == pytest.approx(value, abs=1e-5)
-                assert said.z == pytest.approx((value - fit.mu) / fit.sigma, abs=1e-5)
-                assert said.value is not None and said.low == (said.value < {"a": 0.0, "b": 0.5}[said.name])
-    (plain,) = gather(folder).worst[0].sentences[0].members[:1]
-    assert plain.z is None and not plain.low  # without the manifest there is no scale
+            for score, member in zip(sentence.members, row["members"], strict=True):
+                fit = manifest.last_fit.members[score.name]
+                log_odds = member["log_p_yes"][sentence.number] - member["log_p_no"][sentence.number]
+                value = log_odds if fit.value == "log_odds" else member["sentence_scores"][sentence.number]
+                assert score.name == member["name"] and score.value == pytest.approx(value, abs=1e-5)
+                assert score.z_score == pytest.approx((value - fit.mu) / fit.sigma, abs=1e-5)
+                assert score.value is not None and score.is_low == (score.value < {"a": 0.0, "b": 0.5}[score.name])
+    (plain,) = gather_report_data(folder).worst[0].sentences[0].members[:1]
+    assert plain.z_score is None and not plain.is_low  # without the manifest there is no scale
 
 
-def test_a_member_with_nothing_to_go_by_says_why() -> None:
+def test_a_member_without_a_value_has_a_note() -> None:
     member = {"name": "entities", "sentence_scores": [None], "response_score": None, "log_p_yes": None, "log_p_no": None}
     row = {"members": [member], "evidence": [{"notes": ["entities: nothing named"]}], "run_id": "x"}
-    assert member_scores(row, 0, Scales()) == (MemberScore("entities", None, note="nothing named"),)
+    assert list_member_scores(row, 0, MemberScales()) == (MemberScore("entities", None, note="nothing named"),)
     fit = MemberFit(0.5, 0.2, 9, 0.0, "score")
-    (said,) = member_scores({**row, "members": [{**member, "sentence_scores": [0.4]}]}, 0, Scales(last={"entities": fit}))
-    assert said.low and said.z == pytest.approx(-0.5)  # no limit of its own: below its mean
+    (score,) = list_member_scores(
+        {**row, "members": [{**member, "sentence_scores": [0.4]}]}, 0, MemberScales(latest_fits={"entities": fit})
+    )
+    assert score.is_low and score.z_score == pytest.approx(-0.5)  # the member has no limit: below its mean
 
 
-def test_of_a_very_long_response_the_worst_sentences_are_shown() -> None:
-    count = 3 * MOST_SENTENCES
+def test_a_very_long_response_shows_its_worst_sentences() -> None:
+    count = 3 * MAX_SENTENCES
     texts = [f"Sentence {i}." for i in range(count)]
     starts = [sum(len(t) + 1 for t in texts[:i]) for i in range(count)]
     sentences: list[dict[str, Any]] = [
@@ -336,36 +344,36 @@ def test_of_a_very_long_response_the_worst_sentences_are_shown() -> None:
         "verdict": "hallucinated",
         "question": None,
     }
-    parts = _parts(row, ["Sentence"], {}, Scales())
-    shown = [part for part in parts if isinstance(part, Sentence)]
-    assert len(shown) == MOST_SENTENCES and sum(part.flagged for part in shown) == sum(s["flagged"] for s in sentences)
-    assert max(part.score or 0.0 for part in shown) <= sorted(s["score"] for s in sentences)[MOST_SENTENCES]
-    left = sum(int(n.replace(",", "")) for p in parts if isinstance(p, str) for n in re.findall(r"… ([\d,]+) characters", p))
-    assert left + sum(len(part.text) for part in shown) + parts.count(" ") == len(row["response"])
+    parts = _cut_response(row, ["Sentence"], {}, MemberScales())
+    shown = [part for part in parts if isinstance(part, ShownSentence)]
+    assert len(shown) == MAX_SENTENCES and sum(part.flagged for part in shown) == sum(s["flagged"] for s in sentences)
+    assert max(part.score or 0.0 for part in shown) <= sorted(s["score"] for s in sentences)[MAX_SENTENCES]
+    omitted = sum(int(n.replace(",", "")) for p in parts if isinstance(p, str) for n in re.findall(r"… ([\d,]+) characters", p))
+    assert omitted + sum(len(part.text) for part in shown) + parts.count(" ") == len(row["response"])
 
 
 @given(st.text(max_size=60), st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70), st.sampled_from(["x", "y"]))))
-def test_nothing_is_lost_by_marks(text: str, spans: list[tuple[int, int, str]]) -> None:
-    pieces = cut(text, spans)
+def test_marks_lose_no_text(text: str, spans: list[tuple[int, int, str]]) -> None:
+    pieces = cut_text(text, spans)
     assert "".join(piece for piece, _ in pieces) == text and all(piece for piece, _ in pieces)
     marks = [mark for piece, mark in pieces for _ in piece]
     for i, mark in enumerate(marks):
-        over = [kind for start, end, kind in spans if max(start, 0) <= i < end]
-        assert mark == (over[-1] if over else "")
+        covering = [kind for start, end, kind in spans if max(start, 0) <= i < end]
+        assert mark == (covering[-1] if covering else "")
 
 
-def test_what_a_sentence_names_is_marked_where_it_stands() -> None:
+def test_missing_terms_are_marked_in_the_sentence() -> None:
     text = "In 2020 Ada\nLovelace paid 20, not 1.20 or 120, for refunds."
-    found = sentence_pieces(text, ["20", "Ada Lovelace"], {"paid", "ada", "lovelac"}, "en")
-    assert [piece for piece, mark in found if mark == MISSING] == ["Ada\nLovelace", "20"]
-    assert [piece for piece, mark in found if mark == NEW] == ["refunds"]
-    assert sentence_pieces("x" * (LONGEST + 9), [], None, "en")[1] == ("[… 9 more characters]", "")
+    pieces = mark_sentence(text, ["20", "Ada Lovelace"], {"paid", "ada", "lovelac"}, "en")
+    assert [piece for piece, mark in pieces if mark == MISSING] == ["Ada\nLovelace", "20"]
+    assert [piece for piece, mark in pieces if mark == NEW] == ["refunds"]
+    assert mark_sentence("x" * (MAX_CHARACTERS + 9), [], None, "en")[1] == ("[… 9 more characters]", "")
 
 
-def test_no_table_stands_twice_and_the_manifest_is_told(page: Path) -> None:
+def test_tables_are_distinct_and_the_manifest_is_shown(page: Path) -> None:
     text = page.read_text()
     tables = re.findall(r"<table>.*?</table>", text, re.S)
     assert len(set(tables)) == len(tables) > 8
-    assert text.index('id="tonight"') < text.index("<article") < text.index('class="rest"')
+    assert text.index('id="summary"') < text.index("<article") < text.index('class="rest"')
     assert "mu and sigma: " in text and "Input files: 6 scored." in text
-    assert text.count("AUROC</th>") == 4 + 2  # four comparisons; of each slice one table has shares and labels
+    assert text.count("AUROC</th>") == 4 + 2  # four comparisons, and one table with counts and labels per slice

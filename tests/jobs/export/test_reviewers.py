@@ -1,4 +1,4 @@
-"""Import files for Label Studio and Argilla, and labels out of Label Studio again."""
+"""Import files for Label Studio and Argilla, and labels exported from Label Studio."""
 
 import json
 from pathlib import Path
@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.evaluation.label_table import read_lines
-from ragassay.jobs.export.run import Exported, Format, export
+from ragassay.jobs.evaluation.label_table import read_review_lines
+from ragassay.jobs.export.run import ExportFormat, ExportResult, export
 from tests.jobs.conftest import here
-from tests.jobs.evaluation.test_export import HOSTILE, row, some_nights, write
+from tests.jobs.export.test_export import HOSTILE, row, some_partitions, write
 from tests.raises import raises
 
 ARGILLA_SPAN = {"start", "end", "label"}
 
 
-def exported(tmp_path: Path, fmt: Format) -> list[dict[str, Any]]:
-    first, second = some_nights()
+def exported(tmp_path: Path, fmt: ExportFormat) -> list[dict[str, Any]]:
+    first, second = some_partitions()
     first.append(row("f", 0.3, response=HOSTILE, flags=[True, True]))
     done = export(write(tmp_path, first, second), str(tmp_path / "tasks.json"), fmt)
-    assert done == Exported(written=3, passed=3, left_out={"no flagged sentence": 2, "not scored": 1}, used=3)
-    found: list[dict[str, Any]] = json.loads((tmp_path / "tasks.json").read_text(encoding="utf-8"))
-    return found
+    assert done == ExportResult(written=3, supported=3, omitted={"no flagged sentence": 2, "not scored": 1}, used=3)
+    tasks: list[dict[str, Any]] = json.loads((tmp_path / "tasks.json").read_text(encoding="utf-8"))
+    return tasks
 
 
 def test_tasks_for_label_studio(tmp_path: Path) -> None:
-    tasks = exported(tmp_path, Format.LABEL_STUDIO)
+    tasks = exported(tmp_path, ExportFormat.LABEL_STUDIO)
     assert [task["data"]["row_id"] for task in tasks] == ["b", "f", "d"]
     for task in tasks:
         (prediction,) = task["predictions"]
@@ -41,7 +41,7 @@ def test_tasks_for_label_studio(tmp_path: Path) -> None:
 
 
 def test_records_for_argilla(tmp_path: Path) -> None:
-    records = exported(tmp_path, Format.ARGILLA)
+    records = exported(tmp_path, ExportFormat.ARGILLA)
     assert [record["id"] for record in records] == ["dt=2026-11-20/b", "dt=2026-11-20/f", "dt=2026-11-21/d"]
     suggestion = records[0]["suggestions"]["sentences"]
     assert all(set(span) == ARGILLA_SPAN for span in suggestion["value"])
@@ -51,21 +51,21 @@ def test_records_for_argilla(tmp_path: Path) -> None:
     assert records[0]["metadata"]["row_id"] == "b"
 
 
-def test_scores_that_are_no_shares_are_left_out(tmp_path: Path) -> None:
-    one = row("a", 0.2, flags=[True])
-    one["sentences"][0]["score"] = -1.5
-    export(write(tmp_path, [one]), str(tmp_path / "x.json"), Format.ARGILLA)
+def test_argilla_scores_outside_0_to_1_are_null(tmp_path: Path) -> None:
+    scored_row = row("a", 0.2, flags=[True])
+    scored_row["sentences"][0]["score"] = -1.5
+    export(write(tmp_path, [scored_row]), str(tmp_path / "x.json"), ExportFormat.ARGILLA)
     assert json.loads((tmp_path / "x.json").read_text())[0]["suggestions"]["sentences"]["score"] is None
 
 
-@pytest.mark.parametrize("fmt", [Format.LABEL_STUDIO, Format.ARGILLA])
-def test_prompts_have_no_meaning_for_reviewers(tmp_path: Path, fmt: Format) -> None:
+@pytest.mark.parametrize("fmt", [ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA])
+def test_prompt_options_are_refused_for_reviewers(tmp_path: Path, fmt: ExportFormat) -> None:
     with raises("export.options-of-flagged"):
-        export(write(tmp_path, *some_nights()), str(tmp_path / "x"), fmt, system="S")
+        export(write(tmp_path, *some_partitions()), str(tmp_path / "x"), fmt, system="S")
 
 
 def annotated(tasks: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
-    """Tasks as Label Studio exports them, of which somebody took over every prediction."""
+    """Return tasks as Label Studio exports them, with every prediction accepted by an annotator."""
     return [
         {
             "id": number,
@@ -82,20 +82,20 @@ def annotated(tasks: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_what_people_said_in_label_studio_comes_back(tmp_path: Path) -> None:
-    tasks = exported(tmp_path, Format.LABEL_STUDIO)
-    back = tmp_path / "export.json"
-    said = annotated(tasks)
-    said.append({**annotated(tasks[:1], was_cancelled=True)[0], "id": 99})
-    back.write_text(json.dumps(said))
-    lines = read_lines(str(back))
+def test_labels_of_label_studio_are_read(tmp_path: Path) -> None:
+    tasks = exported(tmp_path, ExportFormat.LABEL_STUDIO)
+    export_file = tmp_path / "export.json"
+    export_tasks = annotated(tasks)
+    export_tasks.append({**annotated(tasks[:1], was_cancelled=True)[0], "id": 99})
+    export_file.write_text(json.dumps(export_tasks))
+    lines = read_review_lines(str(export_file))
     assert lines[:2].select("row_id", "label").rows() == [("b", "supported"), ("b", "unsupported")]
     assert len(lines) == sum(len(task["predictions"][0]["result"]) for task in tasks)
     first = lines.row(0, named=True)
     assert (first["annotator"], first["partition"], first["at"].day) == ("ana@example.org", "dt=2026-11-20", 22)
-    said[0]["annotations"][0]["completed_by"] = 3
-    back.write_text(json.dumps(said))
-    assert read_lines(str(back))["annotator"][0] == "3"
+    export_tasks[0]["annotations"][0]["completed_by"] = 3
+    export_file.write_text(json.dumps(export_tasks))
+    assert read_review_lines(str(export_file))["annotator"][0] == "3"
 
 
 @pytest.mark.parametrize(
@@ -108,16 +108,16 @@ def test_what_people_said_in_label_studio_comes_back(tmp_path: Path) -> None:
          '"data": {"row_id": "a"}}]', "labels.unreadable"),
     ],
 )  # fmt: skip
-def test_exports_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+def test_files_that_are_not_exports_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with raises(message):
-        read_lines(str(tmp_path / "x.json"))
+        read_review_lines(str(tmp_path / "x.json"))
 
 
 def test_labels_of_label_studio_are_evaluated(scored: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.json"
     assert here("export", scored, tasks, "--format", "label-studio").returncode == 0
-    back = tmp_path / "export.json"
-    back.write_text(json.dumps(annotated(json.loads(tasks.read_text()))))
-    done = here("estimate", scored, "--labels", back)
+    export_file = tmp_path / "export.json"
+    export_file.write_text(json.dumps(annotated(json.loads(tasks.read_text()))))
+    done = here("estimate", scored, "--labels", export_file)
     assert done.returncode == 0, done.stdout + done.stderr

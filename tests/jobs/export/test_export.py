@@ -1,4 +1,4 @@
-"""Export: what is written, for whom, and where every row went."""
+"""Exports: what each format contains, and where every row went."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.export.run import FOR_REVIEWERS, Exported, Format, export
+from ragassay.jobs.export.run import REVIEW_FORMATS, ExportFormat, ExportResult, export
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, scored_schema
@@ -27,11 +27,11 @@ QUESTIONS = [OVERTIME, OVERTIME.replace("week", "month"), "How do I get a new ba
 
 
 def row(row_id: str, score: float | None, **more: Any) -> dict[str, Any]:
-    """A scored row over a threshold of 0.5; sentences end at full stops, and `flags` says which are flagged."""
+    """Make a scored row with threshold 0.5; sentences end at full stops, and `flags` marks the flagged ones."""
     response = more.pop("response", f"Answer {row_id}.")
     flags = more.pop("flags", [score is not None and score <= 0.5])
-    cuts = [i for i, letter in enumerate(response) if letter == "."][: len(flags) - 1]
-    spans = zip([0, *(c + 1 for c in cuts)], [*(c + 1 for c in cuts), len(response)], flags, strict=True)
+    stops = [i for i, letter in enumerate(response) if letter == "."][: len(flags) - 1]
+    spans = zip([0, *(stop + 1 for stop in stops)], [*(stop + 1 for stop in stops), len(response)], flags, strict=True)
     return {
         "row_key": 0, "row_id": row_id, "question": f"Question of {row_id}?", "context": ["One passage.", "Another."],
         "response": response,
@@ -46,8 +46,8 @@ def row(row_id: str, score: float | None, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write(root: Path, *nights: list[dict[str, Any]]) -> Folder:
-    for day, rows in zip(DAYS, nights, strict=False):
+def write(root: Path, *partitions: list[dict[str, Any]]) -> Folder:
+    for day, rows in zip(DAYS, partitions, strict=False):
         folder = root / "out" / "scored" / f"dt={day}"
         folder.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "part-0.parquet")
@@ -62,7 +62,7 @@ def ids(path: Path) -> list[str]:
     return [line["provenance"]["row_id"] for line in lines(path)]
 
 
-def some_nights() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def some_partitions() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return (
         [
             row("a", 0.9, question=HOSTILE, context=[HOSTILE, " ", "x"], response=HOSTILE),
@@ -73,11 +73,11 @@ def some_nights() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     )
 
 
-def test_messages_load_as_a_trainer_loads_them(tmp_path: Path) -> None:
+def test_messages_can_be_loaded_by_a_trainer(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
-    output, dest = write(tmp_path, *some_nights()), tmp_path / "new" / "train.jsonl"
-    done = export(output, str(dest), Format.MESSAGES, system="Answer from the context.")
-    assert done == Exported(written=3, passed=3, left_out={"hallucinated": 1, "not scored": 1}, used=3)
+    output, dest = write(tmp_path, *some_partitions()), tmp_path / "new" / "train.jsonl"
+    done = export(output, str(dest), ExportFormat.MESSAGES, system="Answer from the context.")
+    assert done == ExportResult(written=3, supported=3, omitted={"hallucinated": 1, "not scored": 1}, used=3)
     assert done.rows == 5
 
     loaded = datasets.load_dataset("json", data_files=str(dest), cache_dir=str(tmp_path / "cache"), split="train")
@@ -94,40 +94,40 @@ def test_messages_load_as_a_trainer_loads_them(tmp_path: Path) -> None:
     assert [line["messages"] for line in lines(dest)] == [list(m) for m in loaded["messages"]]
 
 
-def test_messages_without_context_or_question(tmp_path: Path) -> None:
+def test_a_prompt_needs_a_question_or_passages(tmp_path: Path) -> None:
     rows = [row("a", 0.9), row("b", 0.8, question=None), row("c", 0.7, question=" ", context=[" ", None])]
     output = write(tmp_path, rows)
-    done = export(output, str(tmp_path / "with.jsonl"), Format.MESSAGES)
-    assert (done.written, done.left_out) == (2, {"no question": 1})
+    done = export(output, str(tmp_path / "with.jsonl"), ExportFormat.MESSAGES)
+    assert (done.written, done.omitted) == (2, {"no question": 1})
     contents = [line["messages"][0]["content"] for line in lines(tmp_path / "with.jsonl")]
     context = "Context:\nOne passage.\n\nAnother."
     assert contents == [f"{context}\n\nQuestion: Question of a?", context]
-    done = export(output, str(tmp_path / "without.jsonl"), Format.MESSAGES, context_in_prompt=False)
-    assert (done.written, done.left_out) == (1, {"no question": 2})
+    done = export(output, str(tmp_path / "without.jsonl"), ExportFormat.MESSAGES, context_in_prompt=False)
+    assert (done.written, done.omitted) == (1, {"no question": 2})
     assert lines(tmp_path / "without.jsonl")[0]["messages"][0] == {"role": "user", "content": "Question of a?"}
 
 
-def test_only_clean(tmp_path: Path) -> None:
-    output = write(tmp_path, *some_nights())
-    done = export(output, str(tmp_path / "clean.jsonl.gz"), Format.MESSAGES, only_clean=True)
-    assert done == Exported(2, 3, {"hallucinated": 1, "not scored": 1, "flagged sentence": 1}, 2)
+def test_only_clean_omits_flagged_sentences(tmp_path: Path) -> None:
+    output = write(tmp_path, *some_partitions())
+    done = export(output, str(tmp_path / "clean.jsonl.gz"), ExportFormat.MESSAGES, only_clean=True)
+    assert done == ExportResult(2, 3, {"hallucinated": 1, "not scored": 1, "flagged sentence": 1}, 2)
     with gzip.open(tmp_path / "clean.jsonl.gz", "rt", encoding="utf-8") as file:
         assert [json.loads(line)["provenance"]["row_id"] for line in file] == ["a", "e"]
 
 
-def test_json_has_no_infinity(tmp_path: Path) -> None:
+def test_an_infinite_threshold_is_null_in_json(tmp_path: Path) -> None:
     output = write(tmp_path, [row("a", 0.9, threshold=float("-inf"))])
-    export(output, str(tmp_path / "train.jsonl"), Format.MESSAGES)
+    export(output, str(tmp_path / "train.jsonl"), ExportFormat.MESSAGES)
     assert lines(tmp_path / "train.jsonl")[0]["provenance"]["threshold"] is None
 
 
-def test_parquet_holds_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_contains_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragassay.jobs.output.scored_dataset.TEXT_ROWS", 2)
-    monkeypatch.setattr("ragassay.jobs.export.write.GROUP_ROWS", 2)  # more than one batch is read and written
-    output = write(tmp_path, *some_nights())
-    done = export(output, str(tmp_path / "train.parquet"), Format.PARQUET, system="S")
-    export(output, str(tmp_path / "train.jsonl"), Format.MESSAGES, system="S")
-    assert done == Exported(3, 3, {"hallucinated": 1, "not scored": 1}, 3)
+    monkeypatch.setattr("ragassay.jobs.export.write.ROW_GROUP_ROWS", 2)  # read and write more than one batch
+    output = write(tmp_path, *some_partitions())
+    done = export(output, str(tmp_path / "train.parquet"), ExportFormat.PARQUET, system="S")
+    export(output, str(tmp_path / "train.jsonl"), ExportFormat.MESSAGES, system="S")
+    assert done == ExportResult(3, 3, {"hallucinated": 1, "not scored": 1}, 3)
     file = pq.ParquetFile(tmp_path / "train.parquet")
     assert file.schema_arrow.names == [
         "messages", "question", "context", "response", "score", "row_id", "partition", "run_id", "threshold",
@@ -135,10 +135,14 @@ def test_parquet_holds_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert file.metadata.num_row_groups == 2 and file.metadata.row_group(0).column(0).compression == "ZSTD"
     table = file.read()
     assert table.schema.field("messages").type.value_type == pa.struct([("role", pa.string()), ("content", pa.string())])
-    found = table.to_pylist()
-    assert [r["messages"] for r in found] == [line["messages"] for line in lines(tmp_path / "train.jsonl")]
-    assert (found[0]["question"], found[0]["context"], found[0]["response"]) == (HOSTILE, [HOSTILE, " ", "x"], HOSTILE)
-    assert [(r["row_id"], r["partition"]) for r in found] == [
+    exported_rows = table.to_pylist()
+    assert [r["messages"] for r in exported_rows] == [line["messages"] for line in lines(tmp_path / "train.jsonl")]
+    assert (exported_rows[0]["question"], exported_rows[0]["context"], exported_rows[0]["response"]) == (
+        HOSTILE,
+        [HOSTILE, " ", "x"],
+        HOSTILE,
+    )
+    assert [(r["row_id"], r["partition"]) for r in exported_rows] == [
         ("a", "dt=2026-11-20"), ("d", "dt=2026-11-21"), ("e", "dt=2026-11-21"),
     ]  # fmt: skip
 
@@ -161,9 +165,9 @@ def test_dpo_pairs(tmp_path: Path) -> None:
         row("twice-2", 0.4, question="Q", response="T."),
     ]
     output, dest = write(tmp_path, first, second), tmp_path / "pairs.jsonl"
-    done = export(output, str(dest), Format.DPO, system="S")
-    assert (done.written, done.passed, done.used, done.rows) == (2, 4, 3, 10)
-    assert done.left_out == {
+    done = export(output, str(dest), ExportFormat.DPO, system="S")
+    assert (done.written, done.supported, done.used, done.rows) == (2, 4, 3, 10)
+    assert done.omitted == {
         "not scored": 1,
         "not the best-scored supported response": 1,
         "no hallucinated response to the same question and context": 1,
@@ -189,24 +193,24 @@ def test_dpo_only_clean_chooses_a_clean_response(tmp_path: Path) -> None:
         row("clean", 0.8, question="Q"),
         row("bad", 0.1, question="Q"),
     ]
-    done = export(write(tmp_path, rows), str(tmp_path / "pairs.jsonl"), Format.DPO, only_clean=True)
-    assert done == Exported(1, 2, {"flagged sentence": 1}, 2)
+    done = export(write(tmp_path, rows), str(tmp_path / "pairs.jsonl"), ExportFormat.DPO, only_clean=True)
+    assert done == ExportResult(1, 2, {"flagged sentence": 1}, 2)
     assert lines(tmp_path / "pairs.jsonl")[0]["provenance"]["chosen"]["row_id"] == "clean"
 
 
-def test_an_equal_hash_makes_no_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragassay.jobs.export.pairs.key_of", lambda row: b"same")
+def test_an_equal_hash_alone_makes_no_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragassay.jobs.export.pairs.hash_prompt", lambda row: b"same")
     output = write(tmp_path, [row("a", 0.9), row("b", 0.1)])
     with raises("export.nothing-passes"):
-        export(output, str(tmp_path / "pairs.jsonl"), Format.DPO)
+        export(output, str(tmp_path / "pairs.jsonl"), ExportFormat.DPO)
 
 
 def test_flagged_sentences_for_reviewers(tmp_path: Path) -> None:
-    first, second = some_nights()
+    first, second = some_partitions()
     first.append(row("f", 0.3, response=HOSTILE, flags=[True, True]))
     dest = tmp_path / "review.parquet"
-    done = export(write(tmp_path, first, second), str(dest), Format.FLAGGED)
-    assert done == Exported(written=4, passed=3, left_out={"no flagged sentence": 2, "not scored": 1}, used=3)
+    done = export(write(tmp_path, first, second), str(dest), ExportFormat.FLAGGED)
+    assert done == ExportResult(written=4, supported=3, omitted={"no flagged sentence": 2, "not scored": 1}, used=3)
     table = pq.read_table(dest)
     assert table.column_names == [
         "row_id", "partition", "sentence", "text", "start", "end", "sentence_score", "response_score", "threshold",
@@ -222,8 +226,8 @@ def test_flagged_sentences_for_reviewers(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("fmt", [Format.MESSAGES, Format.PARQUET])
-def test_near_duplicates_keep_the_best(tmp_path: Path, fmt: Format) -> None:
+@pytest.mark.parametrize("fmt", [ExportFormat.MESSAGES, ExportFormat.PARQUET])
+def test_near_duplicates_keep_the_best(tmp_path: Path, fmt: ExportFormat) -> None:
     first = [
         row("same-b", 0.8, question=OVERTIME.upper().replace(" ", "  ")),
         row("other", 0.6, question="How do I get a new badge?"),
@@ -238,39 +242,39 @@ def test_near_duplicates_keep_the_best(tmp_path: Path, fmt: Format) -> None:
         row("short-2", 0.6, question="why"),
     ]
 
-    def kept(name: str, similarity: float, *nights: list[dict[str, Any]]) -> set[str]:
+    def kept(name: str, similarity: float, *partitions: list[dict[str, Any]]) -> set[str]:
         (tmp_path / name).mkdir()
         dest = tmp_path / name / "train"
-        done = export(write(tmp_path / name, *nights), str(dest), fmt, near_duplicates=similarity)
-        assert done.rows == 9 and done.left_out["near-duplicate question"] == 7 - (done.written - 1)
-        return set(ids(dest)) if fmt is Format.MESSAGES else set(pq.read_table(dest)["row_id"].to_pylist())
+        done = export(write(tmp_path / name, *partitions), str(dest), fmt, near_duplicates=similarity)
+        assert done.rows == 9 and done.omitted["near-duplicate question"] == 7 - (done.written - 1)
+        return set(ids(dest)) if fmt is ExportFormat.MESSAGES else set(pq.read_table(dest)["row_id"].to_pylist())
 
     # 16 words, the last one different: 13 of the 15 shingles of both are shared, 0.867
-    apart = {"near", "same-a", "other", "nothing", "nothing-2", "short"}
-    assert kept("exact", 1.0, first, second) == apart
-    assert kept("above", 0.87, first, second) == apart
-    assert kept("below", 0.85, first, second) == apart - {"same-a"}
-    assert kept("turned", 0.85, second[::-1], first[::-1]) == apart - {"same-a"}
+    distinct = {"near", "same-a", "other", "nothing", "nothing-2", "short"}
+    assert kept("exact", 1.0, first, second) == distinct
+    assert kept("above", 0.87, first, second) == distinct
+    assert kept("below", 0.85, first, second) == distinct - {"same-a"}
+    assert kept("turned", 0.85, second[::-1], first[::-1]) == distinct - {"same-a"}
 
 
-def test_near_duplicates_agree_with_comparing_all(tmp_path: Path) -> None:
+def test_near_duplicates_match_a_full_comparison(tmp_path: Path) -> None:
     words = [f"word{i}" for i in range(40)]
     rows = []
     for i in range(60):  # texts that differ from 6 originals in 0 to 9 words at the end
         text = [f"{word}x{i % 6}" for word in words]
         text[40 - i % 10 :] = [f"new{i}-{j}" for j in range(i % 10)]
         rows.append(row(f"r{i:02}", 0.6 + i / 1000, question=" ".join(text)))
-    export(write(tmp_path, rows), str(tmp_path / "train.jsonl"), Format.MESSAGES, near_duplicates=0.7)
+    export(write(tmp_path, rows), str(tmp_path / "train.jsonl"), ExportFormat.MESSAGES, near_duplicates=0.7)
 
     def shingles(text: str) -> set[tuple[str, ...]]:
         found = text.replace("-", " ").split()
         return {tuple(found[i : i + 3]) for i in range(len(found) - 2)}
 
     kept: dict[str, set[tuple[str, ...]]] = {}
-    for one in sorted(rows, key=lambda r: -r["score"]):
-        mine = shingles(one["question"])
-        if not any(len(mine & other) / len(mine | other) >= 0.7 for other in kept.values()):
-            kept[one["row_id"]] = mine
+    for original in sorted(rows, key=lambda r: -r["score"]):
+        own = shingles(original["question"])
+        if not any(len(own & other) / len(own | other) >= 0.7 for other in kept.values()):
+            kept[original["row_id"]] = own
     assert set(ids(tmp_path / "train.jsonl")) == set(kept)
     assert 6 <= len(kept) < 60
 
@@ -283,19 +287,19 @@ def test_near_duplicates_agree_with_comparing_all(tmp_path: Path) -> None:
         min_size=1,
         max_size=12,
     ),
-    st.sampled_from(Format),
+    st.sampled_from(ExportFormat),
     st.booleans(),
     st.sampled_from([None, 0.5, 1.0]),
 )
 def test_every_row_is_accounted_for(
-    drawn: list[tuple[float | None, str | None, str, bool]], fmt: Format, clean: bool, similarity: float | None
+    drawn: list[tuple[float | None, str | None, str, bool]], fmt: ExportFormat, clean: bool, similarity: float | None
 ) -> None:
     rows = [
         row(f"r{i}", score, question=question, response=text, flags=[None if score is None else flag])
         for i, (score, question, text, flag) in enumerate(drawn)
     ]
-    options: dict[str, Any] = {} if fmt in FOR_REVIEWERS else {"only_clean": clean}
-    if fmt in (Format.MESSAGES, Format.PARQUET):
+    options: dict[str, Any] = {} if fmt in REVIEW_FORMATS else {"only_clean": clean}
+    if fmt in (ExportFormat.MESSAGES, ExportFormat.PARQUET):
         options |= {"near_duplicates": similarity, "context_in_prompt": False}
     root = Path(tempfile.mkdtemp())
     output, dest = write(root, rows[::2], rows[1::2]), root / "dest"
@@ -308,38 +312,38 @@ def test_every_row_is_accounted_for(
     finally:
         written = dest.read_bytes() if dest.exists() else b""
         shutil.rmtree(root)
-    assert done.rows == len(rows) and all(done.left_out.values())
-    assert done.passed == sum(r["verdict"] == SUPPORTED for r in rows)
-    if fmt in (Format.MESSAGES, Format.DPO):
+    assert done.rows == len(rows) and all(done.omitted.values())
+    assert done.supported == sum(r["verdict"] == SUPPORTED for r in rows)
+    if fmt in (ExportFormat.MESSAGES, ExportFormat.DPO):
         assert done.written == written.count(b"\n")
-    elif fmt in (Format.LABEL_STUDIO, Format.ARGILLA):
+    elif fmt in (ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA):
         assert done.written == len(json.loads(written))
     else:
         assert done.written == pq.read_metadata(pa.BufferReader(written)).num_rows
-    if fmt is not Format.DPO:
+    if fmt is not ExportFormat.DPO:
         assert done.written == done.used
     else:
         assert done.written < done.used <= 2 * done.written
 
 
-def test_no_verdicts(tmp_path: Path) -> None:
+def test_an_export_needs_verdicts(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with raises("output.no-verdicts"):
-        export(open_folder(str(tmp_path / "out")), str(tmp_path / "x"), Format.MESSAGES)
+        export(open_folder(str(tmp_path / "out")), str(tmp_path / "x"), ExportFormat.MESSAGES)
     with raises("export.no-rows"):
-        export(write(tmp_path, []), str(tmp_path / "x"), Format.MESSAGES)
+        export(write(tmp_path, []), str(tmp_path / "x"), ExportFormat.MESSAGES)
 
 
 @pytest.mark.parametrize(
     ("fmt", "message"),
     [
-        (Format.MESSAGES, "export.nothing-passes"),
-        (Format.PARQUET, "export.nothing-passes"),
-        (Format.DPO, "export.nothing-passes"),
-        (Format.FLAGGED, "export.nothing-passes"),
+        (ExportFormat.MESSAGES, "export.nothing-passes"),
+        (ExportFormat.PARQUET, "export.nothing-passes"),
+        (ExportFormat.DPO, "export.nothing-passes"),
+        (ExportFormat.FLAGGED, "export.nothing-passes"),
     ],
 )
-def test_nothing_to_write(tmp_path: Path, fmt: Format, message: str) -> None:
+def test_an_empty_export_is_an_error(tmp_path: Path, fmt: ExportFormat, message: str) -> None:
     rows = [row("a", 0.1, flags=[False]), row("b", 0.2, flags=[False]), row("c", None, flags=[None])]
     output = write(tmp_path, rows)
     with raises(message):
@@ -347,9 +351,9 @@ def test_nothing_to_write(tmp_path: Path, fmt: Format, message: str) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_destinations_that_are_refused(tmp_path: Path) -> None:
-    output = write(tmp_path, *some_nights())
-    (tmp_path / "there").write_text("mine")
+def test_unusable_destinations_are_refused(tmp_path: Path) -> None:
+    output = write(tmp_path, *some_partitions())
+    (tmp_path / "there").write_text("precious")
     (tmp_path / "link").symlink_to(tmp_path / "out")
     refused = {
         "there": "path.exists",
@@ -364,18 +368,18 @@ def test_destinations_that_are_refused(tmp_path: Path) -> None:
     }
     for name, code in refused.items():
         with raises(code):
-            export(output, f"{tmp_path}/{name}", Format.MESSAGES)
-    assert (tmp_path / "there").read_text() == "mine"
+            export(output, f"{tmp_path}/{name}", ExportFormat.MESSAGES)
+    assert (tmp_path / "there").read_text() == "precious"
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"scored"}
-    export(output, f"file://{tmp_path}/out/train.jsonl", Format.MESSAGES)
+    export(output, f"file://{tmp_path}/out/train.jsonl", ExportFormat.MESSAGES)
     assert ids(tmp_path / "out" / "train.jsonl") == ["a", "d", "e"]
 
 
-def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
-    output = write(tmp_path, *some_nights())
+def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
+    output = write(tmp_path, *some_partitions())
     bad = tmp_path / "out" / "scored" / f"dt={DAYS[1]}" / "part-0.parquet"
     bad.write_bytes(bad.read_bytes()[:-9])
-    for fmt in Format:
+    for fmt in ExportFormat:
         with raises("output.unreadable-rows"):
             export(output, str(tmp_path / "x"), fmt)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
@@ -384,15 +388,15 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fmt", "options", "code"),
     [
-        (Format.MESSAGES, {"near_duplicates": 0.0}, "similarity-out-of-range"),
-        (Format.PARQUET, {"near_duplicates": 1.1}, "similarity-out-of-range"),
-        (Format.PARQUET, {"near_duplicates": float("nan")}, "similarity-out-of-range"),
-        (Format.DPO, {"near_duplicates": 0.9}, "no-near-duplicates"),
-        (Format.FLAGGED, {"system": "S"}, "options-of-flagged"),
-        (Format.FLAGGED, {"context_in_prompt": False}, "options-of-flagged"),
-        (Format.FLAGGED, {"only_clean": True}, "options-of-flagged"),
+        (ExportFormat.MESSAGES, {"near_duplicates": 0.0}, "similarity-out-of-range"),
+        (ExportFormat.PARQUET, {"near_duplicates": 1.1}, "similarity-out-of-range"),
+        (ExportFormat.PARQUET, {"near_duplicates": float("nan")}, "similarity-out-of-range"),
+        (ExportFormat.DPO, {"near_duplicates": 0.9}, "no-near-duplicates"),
+        (ExportFormat.FLAGGED, {"system": "S"}, "options-of-flagged"),
+        (ExportFormat.FLAGGED, {"context_in_prompt": False}, "options-of-flagged"),
+        (ExportFormat.FLAGGED, {"only_clean": True}, "options-of-flagged"),
     ],
 )
-def test_options_without_a_meaning(tmp_path: Path, fmt: Format, options: dict[str, Any], code: str) -> None:
+def test_options_that_do_not_apply_are_refused(tmp_path: Path, fmt: ExportFormat, options: dict[str, Any], code: str) -> None:
     with raises(f"export.{code}"):
-        export(write(tmp_path, *some_nights()), str(tmp_path / "x"), fmt, **options)
+        export(write(tmp_path, *some_partitions()), str(tmp_path / "x"), fmt, **options)

@@ -1,4 +1,4 @@
-"""The ten lines of an evaluation, and tables that fit a terminal: widths, names, and what is said to be best."""
+"""The headline of an evaluation, and tables that fit a terminal: widths, names, and the best score."""
 
 import io
 import json
@@ -16,13 +16,13 @@ from sklearn.metrics import roc_auc_score
 from ragassay.jobs.cli.console import new_console
 from ragassay.jobs.display.text_table import TextTable, fit_table, shorten
 from ragassay.jobs.evaluation.evaluate import (
-    AS_FINALISED,
+    AS_FINALIZED,
     ENSEMBLE,
     SENTENCES,
     Comparison,
     Difference,
     Evaluation,
-    differences,
+    compare_auroc,
     evaluate,
 )
 from ragassay.jobs.evaluation.labels import LabelSource
@@ -31,7 +31,7 @@ from ragassay.jobs.report.tables import print_evaluation, print_headline
 from ragassay.jobs.storage.folder import open_folder
 from tests.jobs.conftest import here, read_rows, resamples
 
-LONG = "a-member-whose-name-somebody-made-of-the-model-the-quantisation-and-the-date-2026-11-02"
+LONG = "a-member-with-a-name-of-the-model-the-quantization-and-the-date-2026-11-02"
 
 
 @pytest.fixture(scope="module")
@@ -41,23 +41,26 @@ def found(scored_once: Path) -> Evaluation:
 
 
 def renamed(found: Evaluation, names: dict[str, str], more: int = 0) -> Evaluation:
-    """An evaluation whose members have other names, and which has so many more of them."""
+    """Rename the members of an evaluation, and add `more` members."""
 
     def name(old: str) -> str:
         return next((old.replace(a, b, 1) for a, b in names.items() if old.startswith((f"{a} alone", f"{a}, whole"))), old)
 
-    def comparison(one: Comparison) -> Comparison:
-        lines = [replace(line, name=name(line.name)) for line in one.lines]
-        lines += [replace(one.lines[1], name=f"{i}{LONG} alone") for i in range(more)]
-        return replace(one, lines=lines)
+    def comparison(original: Comparison) -> Comparison:
+        lines = [replace(line, name=name(line.name)) for line in original.scores]
+        lines += [replace(original.scores[1], name=f"{i}{LONG} alone") for i in range(more)]
+        return replace(original, scores=lines)
 
-    differing = {
-        level: [replace(d, name=name(d.name)) for d in ds] + [replace(ds[0], name=f"{i}{LONG} alone") for i in range(more)]
-        for level, ds in found.differences.items()
+    renamed_differences = {
+        level: [replace(item, name=name(item.name)) for item in items]
+        + [replace(items[0], name=f"{i}{LONG} alone") for i in range(more)]
+        for level, items in found.differences.items()
     }
     assert found.sentences is not None
     sentences = comparison(found.sentences)
-    return replace(found, comparisons=list(map(comparison, found.comparisons)), sentences=sentences, differences=differing)
+    return replace(
+        found, comparisons=list(map(comparison, found.comparisons)), sentences=sentences, differences=renamed_differences
+    )
 
 
 def printed(found: Evaluation, width: int = 100, *, everything: bool = False) -> list[str]:
@@ -72,62 +75,70 @@ def cells(line: str) -> list[str]:
     return line.split()
 
 
-def test_ten_lines_say_what_the_rows_say(found: Evaluation, scored_once: Path) -> None:
+def test_the_headline_matches_the_rows(found: Evaluation, scored_once: Path) -> None:
     lines = printed(found)
     assert len(lines) <= 10 and lines[0].startswith("label: 120 correct, 120 partial, 120 wrong; --all")
     assert [cells(line)[0] for line in lines[1:]] == ["AUROC", "ensemble", "a", "b", "length", "overlap", "best"]
     rows = [row for row in read_rows(scored_once) if row["status"] == "ok"]
     good = [row["label"] == "correct" for row in rows]
     ensemble = roc_auc_score(good, [row["score"] for row in rows])
-    of_a = next(line for line in found.comparisons[-1].lines if line.name == "a alone").measures["auroc"].value
+    of_a = next(line for line in found.comparisons[-1].scores if line.name == "a alone").measures["auroc"].value
     assert cells(lines[2])[1] == f"{ensemble:.3f}"
     assert cells(lines[3])[1:3] == [f"{of_a:.3f}", f"{of_a - ensemble:+.3f}"]
-    assert f"a by {of_a - ensemble:.3f}, beyond noise" in lines[-1]  # b is noise, and the ensemble has it in
+    assert f"a by {of_a - ensemble:.3f}, significant" in lines[-1]  # b is noise, and the ensemble contains it
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 @pytest.mark.parametrize("more", [0, 3, 40])
-def test_no_line_is_too_wide_whatever_the_names(found: Evaluation, width: int, more: int) -> None:
-    odd = renamed(found, {"a": LONG, "b": "名" * 60}, more)
-    odd = replace(
-        odd, label=f"{LONG} 说\n\x1b[31m {LONG}", where={LONG: LONG}, elsewhere=123_456, unmatched=7, unscored=9, unlabelled=12
+def test_no_line_is_too_wide_for_any_names(found: Evaluation, width: int, more: int) -> None:
+    evaluation = renamed(found, {"a": LONG, "b": "名" * 60}, more)
+    evaluation = replace(
+        evaluation,
+        label=f"{LONG} 说\n\x1b[31m {LONG}",
+        where={LONG: LONG},
+        excluded=123_456,
+        unmatched=7,
+        unscored=9,
+        unlabeled=12,
     )
-    odd = replace(odd, slices=[replace(part, column=f"{LONG}\t{LONG}", value=part.value * 9) for part in odd.slices])
-    lines = printed(odd, width)
+    evaluation = replace(
+        evaluation, slices=[replace(part, column=f"{LONG}\t{LONG}", value=part.value * 9) for part in evaluation.slices]
+    )
+    lines = printed(evaluation, width)
     assert len(lines) <= 10 and "best" in lines[-1]
     assert any(cells(line)[0] == "overlap" for line in lines)
-    everything = printed(odd, width, everything=True)
+    everything = printed(evaluation, width, everything=True)
     assert all(cell_len(line) <= width for line in lines + everything)
     assert "\x1b" not in "".join(lines + everything)
-    assert sum(line.startswith("baseline: words in context") for line in everything) >= 4  # a name is never folded
+    assert sum(line.startswith("baseline: words in context") for line in everything) >= 4  # a name is never wrapped
 
 
-def test_a_console_of_a_terminal_would_not_have_wrapped_either(found: Evaluation) -> None:
+def test_a_terminal_wraps_no_line(found: Evaluation) -> None:
     page = io.StringIO()
     print_headline(found, Console(file=page, width=100, soft_wrap=False))
     assert page.getvalue().splitlines() == printed(found, 100)
 
 
-def test_without_resamples_nothing_is_said_of_noise(scored_once: Path) -> None:
+def test_without_resamples_no_significance_is_printed(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
     bare = evaluate(folder, read_manifest(folder), LabelSource("label"), resamples=0)
     lines = printed(bare)
-    assert "noise" not in "".join(lines) and "[" not in "".join(lines) and cells(lines[-1])[:3] == ["best", "a", "by"]
+    assert "significant" not in "".join(lines) and "[" not in "".join(lines) and cells(lines[-1])[:3] == ["best", "a", "by"]
 
 
-def test_the_command_prints_what_was_asked_for_and_the_file_has_all(scored: Path, tmp_path: Path) -> None:
+def test_the_command_prints_the_request_and_the_file_has_everything(scored: Path, tmp_path: Path) -> None:
     plain = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10))
     assert plain.returncode == 0 and len(plain.stdout.splitlines()) <= 10
     sliced = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10), "--slice", "dt")
     assert sliced.stdout.startswith(plain.stdout) and "by dt" in sliced.stdout and "harmonic" not in sliced.stdout
     whole = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10), "--all")
-    assert whole.stdout.startswith(plain.stdout) and "harmonic, cdf" in whole.stdout and "normalisation check" in whole.stdout
+    assert whole.stdout.startswith(plain.stdout) and "harmonic, cdf" in whole.stdout and "normalization check" in whole.stdout
     data = json.loads((scored / "evaluation.json").read_text())
-    names = [one["name"] for one in data["differences"]["correct against wrong and partial"]]
+    names = [item["name"] for item in data["differences"]["correct against wrong and partial"]]
     assert names[:2] == ["a alone", "b alone"] and {"name", "rows", "value", "low", "high"} == set(
         data["differences"][SENTENCES][0]
     )
-    assert {line["name"] for line in data["comparisons"][0]["lines"]} > {AS_FINALISED, "harmonic, cdf"}
+    assert {line["name"] for line in data["comparisons"][0]["scores"]} > {AS_FINALIZED, "harmonic, cdf"}
 
 
 def test_differences_are_paired() -> None:
@@ -137,21 +148,21 @@ def test_differences_are_paired() -> None:
     near, far = base + rng.normal(0, 0.05, 400), good + rng.normal(0, 1.5, 400)
     some = np.where(rng.random(400) < 0.3, np.nan, base)
     scores = {"base": base, "same": base, "near": near, "far": far, "some": some, "one class": np.where(good, base, np.nan)}
-    found = {one.name: one for one in differences(scores, "base", good, np.arange(400), 200)}
+    found = {item.name: item for item in compare_auroc(scores, "base", good, np.arange(400), 200)}
     assert set(found) == {"same", "near", "far", "some"}
-    assert (found["same"].value, found["same"].low, found["same"].high, found["same"].beyond_noise) == (0, 0, 0, False)
+    assert (found["same"].value, found["same"].low, found["same"].high, found["same"].is_significant) == (0, 0, 0, False)
     assert (found["some"].value, found["some"].rows) == (0, int((~np.isnan(some)).sum()))
 
-    def width(one: Difference) -> float:
-        return (one.high or 0) - (one.low or 0)
+    def width(difference: Difference) -> float:
+        return (difference.high or 0) - (difference.low or 0)
 
     assert width(found["near"]) < 0.3 * width(found["far"])
     assert found["far"].value == pytest.approx(roc_auc_score(good, far) - roc_auc_score(good, base))
     better = {"base": base, "better": good + rng.normal(0, 0.5, 400)}
-    (one,) = differences(better, "base", good, np.arange(400), 200)
-    assert one.beyond_noise and one.value > 0
-    (bare,) = differences(better, "base", good, np.arange(400), 0)
-    assert (bare.low, bare.high, bare.beyond_noise, bare.value) == (None, None, None, one.value)
+    (difference,) = compare_auroc(better, "base", good, np.arange(400), 200)
+    assert difference.is_significant and difference.value > 0
+    (bare,) = compare_auroc(better, "base", good, np.arange(400), 0)
+    assert (bare.low, bare.high, bare.is_significant, bare.value) == (None, None, None, difference.value)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)

@@ -1,0 +1,325 @@
+"""Load the labeled responses of a scored output: values, verdicts, labels, and the inputs of the baselines."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ragassay.jobs.config.verdict import Normalize
+from ragassay.jobs.evaluation import errors
+from ragassay.jobs.evaluation.label_table import (
+    ROW_COLUMNS,
+    list_sentence_truth,
+    load_labels,
+    map_response_labels,
+    name_weak_labelers,
+)
+from ragassay.jobs.evaluation.labels import Label, LabelSource
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.scored_dataset import ScoredDataset, as_batch, as_text, open_scored
+from ragassay.jobs.output.snapshot import check_rows
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.fit import fit_members, read_stats
+from ragassay.pipeline.arrays import Bools, Floats, Ints
+from ragassay.pipeline.calibration.baselines import share_in_context, words, words_of
+from ragassay.pipeline.calibration.metrics import group_numbers
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.members import ValueKind, convert_logprobs, read_logprobs, read_members, read_scores
+from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.schemas.columns import SUPPORTED, Status
+from ragassay.schemas.manifest import Manifest
+from ragassay.schemas.stats import PartitionStats
+
+READ_COLUMNS = (
+    "row_key", "row_id", "status", "score", "threshold", "verdict", "judge_score", "question", "context", "response",
+    "sentences", "members", "language",
+)  # fmt: skip
+UNEQUAL_SAMPLING = "unequal inclusion probabilities"  # appended to the label column's name
+
+
+@dataclass
+class LabeledResponses:
+    """Labeled responses with a score, in the order of the output.
+
+    Attributes:
+        labels: A label per response.
+        groups: Number of each response's item or context.
+        grouped_by: The column that makes an item, or "context".
+        scores: Stored response scores.
+        supported: Whether the stored verdict (of the judge, if it decided) is supported.
+        judge_scores: The judge's score if it decided; else NaN.
+        row_keys: `row_key` of each response.
+        thresholds: Stored tau.
+        sentence_counts: Sentences per response.
+        sentence_values: Member -> a value per sentence.
+        p_yes_shares: A response's mean P(yes) / (P(yes) + P(no)) over SLMs and sentences; NaN without an SLM.
+        whole_values: Member -> its value of the whole response; NaN if it has none.
+        word_counts: Words per response.
+        context_overlap: Share of a response's words that its context contains.
+        sentence_word_counts: Words per sentence.
+        sentence_overlap: Share of a sentence's words that the context contains.
+        sentence_truth: 1 supported, 0 unsupported, NaN unlabeled.
+        slices: Column -> a value per response, as text.
+        texts: Question, context and response, if requested.
+        unlabeled: Rows without a label.
+        excluded: Rows that `where` excludes.
+        unscored: Labeled rows without a score.
+        unmatched: Labels of a file that belong to no row of the output.
+        weak_labeler: The model that gave the labels; None if people did.
+        is_sampled_unequally: Whether the labeled rows have different inclusion probabilities, or only some have one.
+        language_counts: Labeled rows by language, without those of unknown language.
+    """
+
+    labels: list[Label]
+    groups: Ints
+    grouped_by: str
+    scores: Floats
+    supported: Bools
+    judge_scores: Floats
+    row_keys: Ints
+    thresholds: Floats
+    sentence_counts: Ints
+    sentence_values: dict[str, Floats]
+    p_yes_shares: Floats
+    whole_values: dict[str, Floats]
+    word_counts: Floats
+    context_overlap: Floats
+    sentence_word_counts: Floats
+    sentence_overlap: Floats
+    sentence_truth: Floats
+    slices: dict[str, list[str]]
+    texts: list[tuple[str | None, list[str], str]]
+    unlabeled: int
+    excluded: int
+    unscored: int
+    unmatched: int
+    weak_labeler: str | None
+    is_sampled_unequally: bool
+    language_counts: Counter[str]
+
+    def describe_labels(self, column: str) -> str:
+        """Return the column of the labels, with the model that gave them and with unequal sampling, if any."""
+        remarks = [
+            *([UNEQUAL_SAMPLING] if self.is_sampled_unequally else []),
+            *([f"weak labels, by {self.weak_labeler}"] if self.weak_labeler is not None else []),
+        ]
+        return f"{column} ({'; '.join(remarks)})" if remarks else column
+
+    @property
+    def is_correct(self) -> Bools:
+        """Whether each response is correct; a partly correct response is not."""
+        return np.array([label is Label.CORRECT for label in self.labels])
+
+
+@dataclass
+class _Collector:
+    """Columns and counts, collected batch by batch."""
+
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    arrays: dict[str, list[Floats]] = field(default_factory=dict)
+    unlabeled: int = 0
+    excluded: int = 0
+    unscored: int = 0
+
+    def add(self, name: str, values: Sequence[Any]) -> None:
+        self.columns.setdefault(name, []).extend(values)
+
+    def add_array(self, name: str, values: npt.ArrayLike) -> None:
+        self.arrays.setdefault(name, []).append(np.asarray(values, dtype=np.float64))
+
+    def array(self, name: str) -> Floats:
+        return np.concatenate(self.arrays.get(name, [np.array([])]))
+
+
+def read_member_values(manifest: Manifest) -> dict[str, str]:
+    """Return member -> the value that its moments describe, as in the latest fit.
+
+    Raises:
+        OutputError: No row has a score.
+    """
+    if manifest.last_fit:
+        return {name: member.value for name, member in manifest.last_fit.members.items()}
+    raise OutputError(errors.NO_SCORED_ROW)
+
+
+def read_partition_stats(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats]:
+    """Read the statistics of every partition with verdicts.
+
+    Raises:
+        OutputError: Those of a partition are missing or out of date, or a run is replacing them.
+    """
+    stats_by_partition: dict[str, PartitionStats] = {}
+    for partition in open_scored(output).partitions:
+        stats = read_stats(output, partition)
+        if stats is None or stats.values != values:
+            raise OutputError(errors.STALE_STATISTICS, partition=hive_path(partition))
+        check_rows(output, partition, sum(stats.rows.values()))
+        stats_by_partition[partition] = stats
+    return stats_by_partition
+
+
+def fit_all_partitions(output: Folder, values: dict[str, str]) -> dict[str, Fit]:
+    """Fit mu and sigma of every member to all partitions."""
+    stats = read_partition_stats(output, values)
+    return fit_members(Normalize(), values, stats, list(stats), 1)
+
+
+def load_labeled(
+    output: Folder,
+    values: dict[str, str],
+    source: LabelSource,
+    *,
+    group_column: str | None = None,
+    slices: Sequence[str] = (),
+    texts: bool = False,
+) -> LabeledResponses:
+    """Load every labeled response that has a score.
+
+    Args:
+        output: A finalized output folder.
+        values: Member -> the value to load.
+        source: The labels.
+        group_column: Column whose equal values are one item; None takes `item` if it exists, else equal contexts.
+        slices: More columns to load; hive keys are allowed.
+        texts: Whether to keep question, context and response.
+
+    Raises:
+        InputError: A column is missing, there is no label or an unknown one, or all labels are of one class.
+        OutputError: There are no verdicts.
+    """
+    scored = open_scored(output).require_verdicts()
+    scored.require_columns([*slices, *source.where, *([group_column] if group_column else [])])
+    label_table = load_labels(scored, source)
+    if group_column is None and "item" in scored.columns:
+        group_column = "item"
+    collector = _Collector()
+    columns = [*READ_COLUMNS, *slices, *([group_column] if group_column else [])]
+    for table in _read_labeled_tables(scored, columns, map_response_labels(label_table), source, collector):
+        _collect(collector, table, values, group_column, slices, texts)
+    labels: list[Label] = collector.columns.get("label", [])
+    _check_classes(source, labels, collector)
+    row_keys, sentence_counts = np.array(collector.columns["key"], dtype=np.int64), collector.array("count").astype(np.int64)
+    used_labels = label_table.filter(pl.col("row_key").is_in(pl.Series(row_keys).implode()))
+    return LabeledResponses(
+        labels=labels,
+        groups=group_numbers(collector.columns["group"]),
+        grouped_by=group_column or "context",
+        scores=collector.array("score"),
+        supported=collector.array("passed") == 1,
+        judge_scores=collector.array("judge"),
+        row_keys=row_keys,
+        thresholds=collector.array("threshold"),
+        sentence_counts=sentence_counts,
+        sentence_values={name: collector.array(f"value {name}") for name in values},
+        p_yes_shares=collector.array("share"),
+        whole_values={name: collector.array(f"whole {name}") for name in values},
+        word_counts=collector.array("words"),
+        context_overlap=collector.array("overlap"),
+        sentence_word_counts=collector.array("sentence words"),
+        sentence_overlap=collector.array("sentence overlap"),
+        sentence_truth=_align_sentence_truth(used_labels, row_keys, sentence_counts),
+        slices={name: collector.columns.get(f"slice {name}", []) for name in slices},
+        texts=collector.columns.get("texts", []),
+        unlabeled=collector.unlabeled,
+        excluded=collector.excluded,
+        unscored=collector.unscored,
+        unmatched=label_table.filter(pl.col("row_key").is_null()).drop_nulls("label").n_unique(ROW_COLUMNS),
+        weak_labeler=name_weak_labelers(label_table),
+        is_sampled_unequally=used_labels["inclusion_probability"].n_unique() > 1,
+        language_counts=Counter(filter(None, collector.columns["language"])),
+    )
+
+
+def _read_labeled_tables(
+    scored: ScoredDataset, columns: Sequence[str], label_of: Mapping[int, Label], source: LabelSource, collector: _Collector
+) -> Iterator[pa.Table]:
+    """Read the rows that have both a label and a score, in small tables."""
+    for rows in scored.batches(["row_key", "status", "score", *source.where]):
+        labels = [label_of.get(key) for key in rows.table["row_key"].to_pylist()]
+        is_selected = rows.matches(source.where)
+        is_scored = pc.and_(pc.equal(rows.table["status"], Status.OK.value), pc.is_valid(rows.table["score"])).to_numpy()
+        is_labeled = np.array([label is not None for label in labels], dtype=bool) & is_selected
+        collector.excluded += int((~is_selected).sum())
+        collector.unlabeled += int((is_selected & ~is_labeled).sum())
+        collector.unscored += int((is_labeled & ~is_scored).sum())
+        chosen = np.flatnonzero(is_labeled & is_scored)
+        collector.add("label", [labels[i] for i in chosen])
+        yield from rows.take(columns, chosen)
+
+
+def _align_sentence_truth(labels: pl.DataFrame, row_keys: Ints, counts: Ints) -> Floats:
+    """Return 1 or 0 per sentence, NaN without a label, for the sentences of all responses in their order."""
+    numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    sentences = pl.DataFrame({"row_key": np.repeat(row_keys, counts), "sentence": numbers})
+    joined = sentences.join(list_sentence_truth(labels), on=["row_key", "sentence"], how="left", maintain_order="left")
+    truth: Floats = joined["good"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return truth
+
+
+def _collect(
+    collector: _Collector, table: pa.Table, values: dict[str, str], group_column: str | None, slices: Sequence[str], texts: bool
+) -> None:
+    batch = as_batch(table)
+    values_by_member, counts = read_scores(batch, values)
+    for name, array in values_by_member.items():
+        collector.add_array(f"value {name}", array)
+    collector.add_array("count", counts)
+    _collect_members(collector, batch, values, counts)
+    collector.add("language", table["language"].to_pylist())
+    collector.add_array("score", table["score"].to_numpy())
+    collector.add_array("threshold", table["threshold"].to_numpy())
+    collector.add_array("passed", pc.equal(table["verdict"], SUPPORTED).to_numpy().astype(np.float64))
+    collector.add_array("judge", table["judge_score"].to_numpy())
+    collector.add("key", table["row_key"].to_pylist())
+    contexts, responses = table["context"].to_pylist(), table["response"].to_pylist()
+    collector.add("group", _name_groups(table, group_column, contexts))
+    for name in slices:
+        collector.add(f"slice {name}", [as_text(v) for v in table[name].to_pylist()])
+    if texts:
+        collector.add("texts", list(zip(table["question"].to_pylist(), contexts, responses, strict=True)))
+    for context, response, sentences in zip(contexts, responses, table["sentences"].to_pylist(), strict=True):
+        context_words, sentence_texts = (
+            words_of(context or []),
+            [s["text"] or "" for s in sentences],
+        )  # an output may lack texts
+        collector.add_array("words", np.array([len(words(response or ""))]))
+        collector.add_array("overlap", np.array([share_in_context(response or "", context_words)]))
+        collector.add_array("sentence words", np.array([len(words(text)) for text in sentence_texts]))
+        collector.add_array("sentence overlap", np.array([share_in_context(text, context_words) for text in sentence_texts]))
+
+
+def _name_groups(table: pa.Table, group_column: str | None, contexts: Sequence[Sequence[str | None]]) -> list[str]:
+    """Name the item of each row; a row without one is an item of its own."""
+    if group_column is None:
+        ids = table["row_id"].to_pylist()
+        pairs = zip(contexts, ids, strict=True)
+        return [f"row {row_id}" if context is None else "\x1f".join(filter(None, context)) for context, row_id in pairs]
+    rows = zip(table[group_column].to_pylist(), table["row_id"].to_pylist(), strict=True)
+    return [f"row {row_id}" if item is None else f"item {item}" for item, row_id in rows]
+
+
+def _collect_members(collector: _Collector, batch: pa.RecordBatch, values: dict[str, str], counts: Ints) -> None:
+    """Collect values of whole responses, and the SLMs' mean P(yes) share."""
+    shares = []
+    for name, member in read_members(batch, list(values)).items():
+        collector.add_array(f"whole {name}", member.field("response_score").to_numpy(zero_copy_only=False))
+        if ValueKind(values[name]).is_from_logprobs:
+            share = convert_logprobs(ValueKind.P_YES_SHARE, *read_logprobs(member))
+            shares.append(np.add.reduceat(share, np.cumsum(counts) - counts) / counts)
+    collector.add_array("share", np.mean(shares, axis=0) if shares else np.full(len(counts), np.nan))
+
+
+def _check_classes(source: LabelSource, labels: Sequence[Label], collector: _Collector) -> None:
+    origin = f"labels {source.file}" if source.file else f"label column {source.column!r}"
+    if not labels:
+        unscored_note = f"; {collector.unscored} rows have a label but no score" if collector.unscored else ""
+        raise InputError(errors.NO_LABELED_ROW, where=origin, unlabeled=collector.unlabeled, more=unscored_note)
+    label_counts = Counter(labels)
+    if Label.CORRECT not in label_counts or len(label_counts) == 1:
+        raise InputError(errors.ONE_CLASS, where=origin, rows=len(labels), labels=", ".join(label_counts))

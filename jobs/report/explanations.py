@@ -1,0 +1,179 @@
+"""Read `explanations/`: counts over all flagged sentences, texts only for the responses that the report shows."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from ragassay.jobs.output.partitions import hive_keys, hive_path
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_rows
+from ragassay.jobs.output.sidecar import explanations
+from ragassay.jobs.storage.folder import Folder
+from ragassay.pipeline.reasoning.strategy import Strategy
+from ragassay.schemas.explanations import AnswerStatus, explanations_partition_key
+
+STRATEGY_ORDER = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
+"""Strategies in order of preference; the report shows the first one that has explanations."""
+
+COUNTED_COLUMNS = [
+    "row_key", "model", *(f"explanations.list.element.{name}" for name in ("sentence", "category", "consistent", "status")),
+]  # fmt: skip
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""Value of a hive key that is null."""
+
+PartitionKey = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ShownExplanation:
+    """A model's explanation of a flagged sentence.
+
+    Attributes:
+        category: Kind of hallucination; null except under the strategy `categorized`.
+        reason: The reason, in words.
+        quote: Quote from a passage; null if there is none.
+        passage: Number of that passage, from 0.
+        start: First character of the quote in the passage.
+        end: End of the quote in the passage.
+        has_disagreement: Whether the model says that the sentence is no hallucination.
+    """
+
+    category: str | None
+    reason: str
+    quote: str | None = None
+    passage: int = 0
+    start: int = 0
+    end: int = 0
+    has_disagreement: bool = False
+
+
+@dataclass
+class ExplanationSummary:
+    """Counts of the explanations of the sentences that are flagged now.
+
+    Attributes:
+        strategy: The strategy.
+        shows_all: Whether the report also shows explanations that disagree with the flag.
+        models: The models that explained.
+        readable: Explanations that can be read.
+        disagreeing: Readable explanations that disagree with the flag.
+        unreadable: The other explanations, by outcome.
+        categories: Value of the first hive key -> explanations that agree, by category; only values with a readable one.
+    """
+
+    strategy: str
+    shows_all: bool = False
+    models: set[str] = field(default_factory=set)
+    readable: int = 0
+    disagreeing: int = 0
+    unreadable: Counter[str] = field(default_factory=Counter)
+    categories: dict[str, Counter[str]] = field(default_factory=dict)
+
+
+def count_explanations(output: Folder, scored: ScoredDataset, shows_all: bool = False) -> ExplanationSummary | None:
+    """Count the explanations of the preferred strategy; None if there are none.
+
+    Sentences that a new threshold no longer flags are not counted. Memory grows with the flagged sentences of one partition.
+
+    Args:
+        output: The output folder.
+        scored: Its verdicts.
+        shows_all: Whether the report also shows explanations that disagree.
+    """
+    partitions: dict[PartitionKey, list[str]] = {}
+    for partition in scored.partitions:
+        partitions.setdefault(_partition_key(partition), []).append(hive_path(partition))
+    for strategy in STRATEGY_ORDER:
+        summary = ExplanationSummary(strategy, shows_all)
+        dataset = explanations(output, strategy)
+        for partition, paths in dataset.partitions().items():
+            flagged = _read_flagged(scored.only(partitions.get(_partition_key(partition), [])))
+            group = next(iter(hive_keys(partition).values()), "")
+            for batch in dataset.batches(COUNTED_COLUMNS, paths):
+                _count_batch(summary, group, batch, flagged)
+        if summary.readable or summary.unreadable:
+            return summary
+    return None
+
+
+def read_explanations(
+    output: Folder, summary: ExplanationSummary, row_keys: Iterable[tuple[str, int]]
+) -> dict[int, dict[int, ShownExplanation]]:
+    """Read the explanations to show of some rows: `row_key` -> number of the sentence -> explanation.
+
+    Args:
+        output: The output folder.
+        summary: The strategy, and whether explanations that disagree are shown.
+        row_keys: (partition in `scored/`, `row_key`) of each row.
+    """
+    keys_by_partition: dict[PartitionKey, set[int]] = {}
+    for partition, row_key in row_keys:
+        keys_by_partition.setdefault(_partition_key(partition), set()).add(row_key)
+    explanations_by_row: dict[int, dict[int, ShownExplanation]] = {}
+    for partition, paths in explanations(output, summary.strategy).partitions().items():
+        files = [DataFile(partition, path) for path in paths]
+        for row in _read_rows(output, files, keys_by_partition.get(_partition_key(partition), set())):
+            for entry in row["explanations"]:
+                has_disagreement = entry["consistent"] is False
+                if entry["status"] == AnswerStatus.OK and (summary.shows_all or not has_disagreement):
+                    explanations_by_row.setdefault(row["row_key"], {})[entry["sentence"]] = _make_explanation(
+                        entry, has_disagreement
+                    )
+    return explanations_by_row
+
+
+def _partition_key(partition: str) -> PartitionKey:
+    """Return a partition in a form that both datasets share: explanations have every key, with a null if the row's
+    partition lacks it.
+    """
+    return tuple(
+        (explanations_partition_key(key), value) for key, value in hive_keys(partition).items() if value != NULL_PARTITION
+    )
+
+
+def _read_flagged(scored: ScoredDataset) -> pl.DataFrame:
+    """Read `row_key` and sentence number of every flagged sentence."""
+    frames = [pl.DataFrame(schema={"row_key": pl.Int64, "sentence": pl.Int32})]
+    for rows in scored.batches(["row_key", "sentences.list.element.flagged"], is_counted=False):
+        frame = pl.DataFrame(rows.table).with_columns(sentence=pl.int_ranges(pl.col("sentences").list.len(), dtype=pl.Int32))
+        flags = frame.explode("sentences", "sentence").filter(pl.col("sentences").struct.field("flagged"))
+        frames.append(flags.select("row_key", "sentence"))
+    return pl.concat(frames)
+
+
+def _count_batch(summary: ExplanationSummary, group: str, batch: pa.RecordBatch, flagged: pl.DataFrame) -> None:
+    rows = _to_frame(batch).explode("explanations").unnest("explanations").join(flagged, on=["row_key", "sentence"], how="semi")
+    is_readable = pl.col("status") == AnswerStatus.OK.value
+    readable = rows.filter(is_readable)
+    agreeing = readable.filter(pl.col("consistent").fill_null(True))
+    summary.models |= set(rows["model"].unique())
+    summary.readable += len(readable)
+    summary.disagreeing += len(readable) - len(agreeing)
+    summary.unreadable.update(rows.filter(~is_readable)["status"].to_list())
+    if len(readable):
+        summary.categories.setdefault(group, Counter()).update(agreeing["category"].drop_nulls().to_list())
+
+
+def _to_frame(batch: pa.RecordBatch) -> pl.DataFrame:
+    return pl.DataFrame(pa.Table.from_batches([batch]))
+
+
+def _read_rows(output: Folder, files: Iterable[DataFile], keys: Collection[int]) -> Iterator[dict[str, Any]]:
+    """Read the rows of `explanations/` with these keys, texts included."""
+    wanted = np.array(sorted(keys), dtype=np.int64)
+    for file in files if len(wanted) else ():
+        for table in read_rows(output.fs, file, wanted, ["row_key", "explanations"]):
+            yield from table.to_pylist()
+
+
+def _make_explanation(entry: Mapping[str, Any], disagrees: bool) -> ShownExplanation:
+    category, reason, evidence = entry["category"], entry["reason"] or "", entry["evidence"]
+    if evidence is None:
+        return ShownExplanation(category, reason, has_disagreement=disagrees)
+    return ShownExplanation(
+        category, reason, evidence["text"], evidence["passage"], evidence["start"], evidence["end"], disagrees
+    )
