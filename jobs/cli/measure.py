@@ -200,7 +200,7 @@ def estimate(
 
 
 @measure.add("compare audit/ --last 100 --label label")
-def compare_members(
+def compare(
     output: Output,
     config: Config = None,
     label: Label = None,
@@ -230,7 +230,7 @@ def compare_members(
 
 
 @measure.add("agreement ana.jsonl ben.jsonl --output audit/")
-def compare_reviewers(
+def agreement(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="JSON Lines of the review page, by two reviewers or more.")
     ],

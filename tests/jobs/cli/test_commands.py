@@ -19,7 +19,7 @@ EXPECTED_PANELS = {
     "Measure": ["evaluate", "calibrate", "estimate", "compare", "agreement", "drift"],
     "Act": ["review", "export", "publish", "table", "explain", "escalate"],
     "Single answers": ["check"],
-    "Steps and models": ["score", "fit", "finalize", "prepare", "tune", "demo-logs"],
+    "Steps and models": ["score", "fit", "finalize", "prepare", "tune", "demo-logs", "schema"],
 }
 GROUP: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = GROUP.commands

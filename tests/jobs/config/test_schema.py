@@ -28,7 +28,7 @@ def test_the_shipped_schema_is_that_of_the_code() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [REPO / "docs" / "job.yaml", REPO / "jobs" / "demo.yaml", *sorted((REPO / "infra").glob("job_*.yaml"))],
+    [REPO / "docs" / "reference" / "job.yaml", REPO / "jobs" / "demo.yaml", *sorted((REPO / "infra").glob("job_*.yaml"))],
     ids=lambda path: path.name,
 )
 def test_job_files_refer_to_the_schema_and_satisfy_it(path: Path) -> None:
