@@ -72,7 +72,9 @@ class VllmTextEngine:
     def _generate(self, prompts: Sequence[TokenIds], options: CompletionOptions) -> list[Completion]:
         from vllm import SamplingParams
 
-        sampling = SamplingParams(max_tokens=options.max_tokens, temperature=0.0, structured_outputs=_structured_output(options))
+        sampling = SamplingParams(
+            max_tokens=options.max_tokens, temperature=0.0, structured_outputs=_structured_output(options)
+        )
         try:
             outputs = self._llm.generate([{"prompt_token_ids": ids} for ids in prompts], sampling, use_tqdm=False)
         except Exception as error:  # an engine fault ends the run; it must not count as a row's fault
