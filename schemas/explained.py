@@ -18,7 +18,7 @@ class ExplainRun:
         flagged: Flagged `responses` and `sentences` of the whole output.
         chosen: Flagged `responses` and `sentences` selected for explanation, in this run or an earlier run.
         statuses: Selected sentences by status (`schemas.explanations.AnswerStatus`).
-        agreed: Answers by agreement: consistent, inconsistent (the model finds no hallucination), or can't tell.
+        agreed: Answers by agreement: consistent, inconsistent (the model finds no hallucination), or neither.
         categories: Answers by category.
         with_evidence: Answers with evidence that occurs in the context.
         questions: Questions that this run, and the interrupted run that it resumed, got answered. Equal questions are sent

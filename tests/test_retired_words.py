@@ -48,7 +48,6 @@ NOT_YET = (
     "jobs/",
     "pipeline/",
     "ragassay/",
-    "schemas/",
     "tests/",
 )
 """Files and folders that are not rewritten yet. Only remove entries."""

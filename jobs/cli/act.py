@@ -82,7 +82,7 @@ def review(
                 "label would be ambiguous",
                 markup=False,
             )
-        console.print(f"review  {page_folder.strip_credentials(name)}", markup=False)
+        console.print(f"review  {page_folder.format_address(name)}", markup=False)
 
 
 @act.add("export audit/ train.jsonl --format messages --clean")

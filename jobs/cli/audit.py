@@ -190,4 +190,4 @@ def report(
                 print_unequal_sampling(evaluation.label, console)
         with name_unwritable(out):
             folder.write(name, page)
-        console.print(f"report  {folder.strip_credentials(name)}", markup=False)
+        console.print(f"report  {folder.format_address(name)}", markup=False)

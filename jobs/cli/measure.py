@@ -196,7 +196,7 @@ def estimate(
                 return run_estimate(folder, source, slices or [])
 
         result = read_output(output, run, console)
-        print_estimate(result, existing_output(output).strip_credentials(ESTIMATE_FILE), console)
+        print_estimate(result, existing_output(output).format_address(ESTIMATE_FILE), console)
 
 
 @measure.add("compare audit/ --last 100 --label label")

@@ -63,7 +63,7 @@ def find_page(output: Folder, out: str | None, kind: str) -> tuple[Folder, str]:
         OutputError: Another file has this path, or the page can't be written.
     """
     folder, name = open_file(out) if out else (output, f"{kind}.html")
-    page, uri = file_of(folder, name), folder.strip_credentials(name)
+    page, uri = file_of(folder, name), folder.format_address(name)
     refuse_inside(output, page, uri)
     check_writable(page, uri)
     info = page.fs.get_file_info(page.root)

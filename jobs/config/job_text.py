@@ -108,7 +108,7 @@ def _written(model: type[BaseModel], place: tuple[int | str, ...]) -> list[int |
 def _keys_at(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
     """Keys of the models that stand at a place; where a union names its kinds, or a list its numbers, those are passed over."""
     models = [found for _, found, _ in _walk(model, place)][-1] if place else {model}
-    return sorted({name for m in models for name in (*m.model_fields, *getattr(m, "ALSO_READ", ()))})
+    return sorted({name for m in models for name in (*m.model_fields, *getattr(m, "ENGINE_SETTINGS", ()))})
 
 
 def _walk(model: type[BaseModel], place: tuple[int | str, ...]) -> Iterator[tuple[int | str, set[type[BaseModel]], bool]]:

@@ -153,7 +153,7 @@ def _rank_responses(rows: LabeledResponses, judged: Bools, manifest: Manifest) -
 
 
 def _read_response_values(rows: LabeledResponses, manifest: Manifest) -> Iterator[tuple[str, Floats]]:
-    """Iterate over each member's value of the responses; see `Value.of_response`."""
+    """Iterate over each member's value of the responses; see `ValueKind.response_value`."""
     starts = np.cumsum(rows.sentence_counts) - rows.sentence_counts
     members = manifest.last_fit.members if manifest.last_fit else {}
     for name, member in members.items():

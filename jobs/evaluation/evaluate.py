@@ -561,7 +561,7 @@ def _write_answers(output: Folder, path: str, answers: dict[str, dict[str, Any]]
     except OSError as error:
         if is_disk_full(error):
             raise
-        raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.strip_credentials(path), reason=error) from error
+        raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.format_address(path), reason=error) from error
 
 
 def _answer_key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:

@@ -91,7 +91,7 @@ class CalibrationTarget:
     @property
     def address(self) -> str:
         """Where the file is, as it may be shown."""
-        return self.folder.strip_credentials(self.name)
+        return self.folder.format_address(self.name)
 
     def standing(self) -> Calibration | None:
         """The calibration that stands there; None where there is no file.

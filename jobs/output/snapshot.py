@@ -203,7 +203,7 @@ def read_snapshot(
         except OSError as error:
             if is_disk_full(error):
                 raise
-            say(f"{output.strip_credentials(name)} was not written: {error}")
+            say(f"{output.format_address(name)} was not written: {error}")
     return result
 
 

@@ -56,7 +56,7 @@ class Folder:
         """Where it is, as it may be shown and stored: without user, password and query. What is opened again goes by `uri`."""
         return strip_credentials(self.uri)
 
-    def strip_credentials(self, name: str) -> str:
+    def format_address(self, name: str) -> str:
         """Where a file below it is, as it may be shown and stored."""
         return f"{self.address}/{quote_path(name) if '://' in self.uri else name}"
 

@@ -33,7 +33,7 @@ class BaseDetector(BaseModel):
 
     @property
     def value(self) -> str:
-        """Which of its numbers is normalised (`pipeline.members.Value`): it has but one."""
+        """Which of its numbers is normalised (`pipeline.members.ValueKind`): it has but one."""
         return ValueKind.SCORE.value
 
     @property

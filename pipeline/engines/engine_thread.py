@@ -74,7 +74,7 @@ class EngineThread:
 
 
 def _memory_advice(error: Exception) -> str:
-    """Return advice for a lack of memory: an engine can't tell which of its settings used it."""
+    """Return advice for a lack of memory: the engine does not know which of its settings used it."""
     if isinstance(error, MemoryError) or "memory" in str(error).lower():
         return ". Lower replicas.max, max_model_len or, for vllm, max_num_batched_tokens and kv_cache_gib; or add memory"
     return ""

@@ -69,17 +69,19 @@ class VllmTextEngine:
             ):
                 on_completion(i, completion)
 
-    def _generate(self, prompts: Sequence[TokenIds], wanted: CompletionOptions) -> list[Completion]:
+    def _generate(self, prompts: Sequence[TokenIds], options: CompletionOptions) -> list[Completion]:
         from vllm import SamplingParams
 
-        sampling = SamplingParams(max_tokens=wanted.max_tokens, temperature=0.0, structured_outputs=_structured_output(wanted))
+        sampling = SamplingParams(
+            max_tokens=options.max_tokens, temperature=0.0, structured_outputs=_structured_output(options)
+        )
         try:
             outputs = self._llm.generate([{"prompt_token_ids": ids} for ids in prompts], sampling, use_tqdm=False)
         except Exception as error:  # an engine fault ends the run; it must not count as a row's fault
             raise ModelError(
                 errors.ENGINE_FAILED, member=self._owner, type=type(error).__name__, reason=error, advice=""
             ) from error
-        return [_parse_output(output, wanted) for output in outputs]
+        return [_parse_output(output, options) for output in outputs]
 
 
 def encode_chat(owner: str, tokenizer: Any, plain_text: PlainTextEncoder, chat: Messages) -> TokenIds:

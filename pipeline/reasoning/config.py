@@ -101,6 +101,6 @@ class Reasoner(Model):
 
 
 def settled(reasoner: Reasoner) -> Reasoner:
-    """With what it leaves to the machine settled as on this one; see `EngineSettings.settled`."""
+    """With what it leaves to the machine settled as on this one; see `EngineSettings.resolve`."""
     engine: EngineSettings = reasoner.engine
     return reasoner.model_copy(update={"engine": engine.resolve(reasoner.replicas.num_gpus)})

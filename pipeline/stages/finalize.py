@@ -86,17 +86,9 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     tau = settings.threshold
     flags[is_in_ok_row] = flag_sentences(scores, counts, np.nan if tau is None else tau)
     flat_sentences = spans.flatten()
-    structs = pa.StructArray.from_arrays(
-        [
-            flat_sentences.field("text"),
-            flat_sentences.field("start"),
-            flat_sentences.field("end"),
-            flat_sentences.field("repeats"),
-            pa.array(sentence_score, mask=has_no_score),
-            pa.array(flags, mask=has_no_score),
-        ],
-        fields=list(SCORED_SENTENCE),
-    )
+    sentence_arrays = [flat_sentences.field(name) for name in ("text", "start", "end", "repeats")]
+    sentence_arrays += [pa.array(sentence_score, mask=has_no_score), pa.array(flags, mask=has_no_score)]
+    structs = pa.StructArray.from_arrays(sentence_arrays, fields=list(SCORED_SENTENCE))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     flagged = np.zeros(size, dtype=np.int32)
     flagged[is_ok] = np.add.reduceat(flags[is_in_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0

@@ -130,7 +130,7 @@ class Uncertainty(ReadingModel):
 
     @property
     def value(self) -> str:
-        """Which of its numbers is normalised (`pipeline.members.Value`): it has but one."""
+        """Which of its numbers is normalised (`pipeline.members.ValueKind`): it has but one."""
         return ValueKind.SCORE.value
 
     @property

@@ -214,7 +214,7 @@ def _file(
     # An empty string and null are the same to a partition column.
     partition = tuple((key, _WHOLE_SECOND.sub(r"\1", values[key] or NULL)) for key in keys)
     error = "it has a deletion vector" if vector else None
-    return LogFile(path, folder.strip_credentials(path), folder.path(path), size, partition, error=error)
+    return LogFile(path, folder.format_address(path), folder.path(path), size, partition, error=error)
 
 
 def _refuse_gone(folder: Folder, files: Sequence[LogFile]) -> None:

@@ -140,6 +140,6 @@ class _Versions:
         digest = blake2b(f"{parts[:1]} {fragment.physical_rows}".encode(), digest_size=16).hexdigest()
         view = Fragment(location(self._folder), self._options, version, fragment.id, fragment.num_rows)
         return LogFile(
-            path, self._folder.strip_credentials(path), self._folder.path(path), 0, (), rows=fragment.num_rows, schema=dataset.schema,
+            path, self._folder.format_address(path), self._folder.path(path), 0, (), rows=fragment.num_rows, schema=dataset.schema,
             row_groups=1, digest=digest, view=view,
         )  # fmt: skip

@@ -134,7 +134,7 @@ class _Teller:
     def _input(self) -> Any:
         logs, kinds = self._logs, self._events
         if logs is None:
-            return kinds.InputDataset(*_place(self._output.strip_credentials("raw")))
+            return kinds.InputDataset(*_place(self._output.format_address("raw")))
         facets: dict[str, Any] = {"schema": self._schema(_schema_of(logs))}
         name = _table(logs) or _place(logs.uri)
         if logs.source is not None and logs.source.version is not None:
@@ -148,7 +148,7 @@ class _Teller:
         return kinds.InputDataset(*name, facets=facets, inputFacets={"inputStatistics": count})
 
     def _output_set(self, *, done: bool) -> Any:
-        place = _place(self._output.strip_credentials("scored"))
+        place = _place(self._output.format_address("scored"))
         if not done:
             return self._events.OutputDataset(*place)
         scored = open_scored(self._output)

@@ -59,7 +59,7 @@ def logs_of(
             errors.NONE_WHOLE,
             uri=uri,
             traces=read_record(output, config.preset).pending,
-            kept=f"; {output.strip_credentials(RECORD)} keeps what was read" if kept else "",
+            kept=f"; {output.format_address(RECORD)} keeps what was read" if kept else "",
         )
     return _staged(output, strip_credentials(uri)), counts
 

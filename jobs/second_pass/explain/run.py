@@ -121,7 +121,7 @@ def _explain(
     chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
     identity = {**reasoner.engine.identify_weights(reasoner), **reasoner.identity(strategy)}
     dataset = explanations(output, strategy)
-    advice = f"move {output.strip_credentials(dataset.folder)} away"
+    advice = f"move {output.format_address(dataset.folder)} away"
     dataset.refuse_other_settings(manifest.reasoners.get(strategy), identity, f"explanations ({strategy})", advice)
     dataset.clear()
     sentences = dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True))

@@ -137,7 +137,7 @@ files = st.builds(
     partition=st.sampled_from(["", "dt=1", "dt=2"]),
     state=st.sampled_from([SCORED, SCORED, PENDING, UNREADABLE]),
     digest=st.none() | st.text("0123456789abcdef", min_size=4, max_size=4),
-    judged=st.booleans(),
+    finalized=st.booleans(),
     mtime=st.none() | st.integers(0, 2**62),
 )
 

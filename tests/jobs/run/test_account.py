@@ -60,7 +60,7 @@ def scored_runs(draw: st.DrawFn) -> tuple[RunPlan, ScoreResult]:
     drawn = st.tuples(st.sampled_from(DAYS), st.integers(0, 6), st.sampled_from(FILE_KINDS))
     files = {n: (log_file(n, day, rows), kind) for n, (day, rows, kind) in enumerate(draw(st.lists(drawn, max_size=8)))}
     by_kind = {name: {n: file for n, (file, kind) in files.items() if kind == name} for name in FILE_KINDS}
-    known = {n: entry(file, state=SCORED, judged=True) for n, file in by_kind["known"].items()}
+    known = {n: entry(file, state=SCORED, finalized=True) for n, file in by_kind["known"].items()}
     finalized = {file.partition: PartitionVerdicts("r0", 1, 0) for file in known.values()}
     manifest = Manifest({}, known, finalized, [Run("r0", "before", errors={"errors": 1, "rows": 2})])
     logs = Logs("logs", pafs.LocalFileSystem(), [file for file, _ in files.values()])
@@ -153,7 +153,7 @@ def test_folding_verdicts_keeps_the_balance_of_rows(case: tuple[RunPlan, ScoreRe
 @pytest.mark.parametrize("is_command", [True, False])
 def test_decisions_of_a_judge_change_the_flagged_counts_of_their_partitions(is_command: bool) -> None:
     file = log_file(0, "dt=1", 4)
-    files = {0: entry(file, state=SCORED, judged=True)}
+    files = {0: entry(file, state=SCORED, finalized=True)}
     run = Run("r1", "now", flagged=None if is_command else 2, rows={"in": 4, "scored": 4, "failed": 0, "skipped": 0})
     manifest = Manifest({}, files, {"dt=1": PartitionVerdicts("r1", 4, 2)}, [run], verdict_files={"dt=1": "r1"})
     record = Escalation("judge", "uncertainty", 0.5, {}, ["dt=1"], seconds=2.0)

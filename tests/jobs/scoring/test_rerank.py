@@ -90,7 +90,7 @@ def test_models_get_ranked_passages_and_detectors_the_original_order(tiny_model:
 def test_keep_replaces_windows_and_the_row_records_it(tiny_model: str) -> None:
     windows, kept, few = (run(job(tiny_model, {"keep": keep}, window=300))[3] for keep in (None, 1, 3))
     assert windows["context_windows"] > 1 and windows["error"] is None
-    expected_error = "SLM 'tiny': judged by the best {} of 4 passages, which do not all fit its window of 300 tokens"
+    expected_error = "SLM 'tiny': judged by the best {} of 4 passages, because all passages do not fit its window of 300 tokens"
     assert kept["error"] == expected_error.format(1) and few["error"] == expected_error.format(3)
     assert kept["status"] == "ok" and values(kept, "tiny") != values(windows, "tiny")
     tokens = [next(use["tokens_computed"] for use in row["usage"] if use["name"] == "tiny") for row in (kept, few, windows)]

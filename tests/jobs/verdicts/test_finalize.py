@@ -184,7 +184,7 @@ def test_a_row_without_a_value_of_a_remaining_member_is_not_judged(tmp_path: Pat
         done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), VerdictSettings(chosen, fitted_rule, 0.1, "r"))
         assert done.statuses == {7: {"not_judged": 1, "ok": 1, "no_context": 1}} and done.sentences == {7: 1}
         first, second, third = pq.read_table(tmp_path / "s.parquet").to_pylist()
-        assert first["status"] == "not_judged" and first["error"] == "none of words has a value for any of its sentences"
+        assert first["status"] == "not_judged" and first["error"] == "none of words has a value for a sentence of the row"
         assert first["score"] is first["verdict"] is first["flagged_sentences"] is first["sentences"][0]["score"] is None
         assert second["status"] == "ok" and second["score"] is not None and second["error"] is None
         assert third["status"] == "no_context" and third["error"] == "why"
