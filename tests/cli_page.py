@@ -1,5 +1,6 @@
 """Write docs/reference/cli.md, the reference of commands: `python -m tests.cli_page`."""
 
+import re
 from collections import Counter
 from itertools import groupby
 from typing import Any
@@ -54,7 +55,7 @@ def _records(command: Any) -> list[Record]:
     """Read name and help of each argument and option of a command."""
     context = command.make_context(command.name, [], resilient_parsing=True)
     records = [parameter.get_help_record(context) for parameter in command.params]
-    names = [name.replace(" <str>", "") for name, _ in records]
+    names = [re.sub(r" <(str|list\[str\])>", "", name, flags=re.I) for name, _ in records]
     named = [(name if name.startswith("-") else name.upper(), text) for name, (_, text) in zip(names, records, strict=True)]
     return [record for record in named if not record[0].startswith("--help")]
 
