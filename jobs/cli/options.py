@@ -18,7 +18,9 @@ LABEL = "label"
 
 Logs = Annotated[
     str,
-    typer.Argument(metavar="INPUT", help="Logs: a file, folder, glob or object-store URI; a Delta or Lance table; iceberg://CATALOG/NS.TABLE."),
+    typer.Argument(
+        metavar="INPUT", help="Logs: a file, folder, glob or URI; a Delta or Lance table; or iceberg://CATALOG/NS.TABLE."
+    ),
 ]
 Output = Annotated[str, typer.Argument(help="Output folder, as a path or URI.")]
 Config = Annotated[str | None, typer.Option("--config", metavar="FILE", help="Job file (YAML); every setting has a default.")]

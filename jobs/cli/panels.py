@@ -35,11 +35,10 @@ class Panel(typer.Typer):
         super().__init__()
         self.title = title
 
-    def add(self, example: str, name: str | None = None) -> Callable[[Function], Function]:
+    def add(self, example: str) -> Callable[[Function], Function]:
         """Return a decorator that adds a command.
 
         Args:
-            example: Arguments of an example, without `ragassay`.
-            name: Name of the command; None takes the function's.
+            example: An example without `ragassay`; its first word is the name of the command.
         """
-        return self.command(name, rich_help_panel=self.title, epilog=f"{EXAMPLE}ragassay {example}")
+        return self.command(example.split(maxsplit=1)[0], rich_help_panel=self.title, epilog=f"{EXAMPLE}ragassay {example}")
