@@ -1,4 +1,4 @@
-"""The section `evaluation` of the job file applies to evaluate, report and calibrate."""
+"""The section `evaluation` of the job file applies to every command that reads labels."""
 
 from pathlib import Path
 from typing import Any
@@ -34,23 +34,33 @@ def test_a_file_that_states_what_its_labels_mean_needs_no_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "more"),
-    [("evaluate", []), ("report", []), ("calibrate", ["--target", "supported-f1"])],
+    ("command", "more", "work"),
+    [
+        ("evaluate", [], "evaluation.evaluate.evaluate"),
+        ("report", [], "evaluation.evaluate.evaluate"),
+        ("calibrate", ["--target", "supported-f1"], "evaluation.calibrate.calibrate"),
+        ("compare", [], "evaluation.compare.compare_members"),
+        ("estimate", [], "evaluation.estimate.estimate"),
+        ("tune", ["--out", "adapter"], "training.run.tune"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "." not in value else "",
 )
 def test_commands_take_the_settings_of_the_job_file(
-    command: str, more: list[str], scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, more: list[str], work: str, scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[LabelSource, dict[str, Any]]] = []
 
     def stop(*arguments: Any, **options: Any) -> None:
-        seen.append((next(a for a in arguments if isinstance(a, LabelSource)), options))
+        values = [*arguments, *options.values()]
+        seen.append((next(value for value in values if isinstance(value, LabelSource)), options))
         raise OutputError(EXAMPLE, text="far enough")
 
-    module = "calibrate" if command == "calibrate" else "evaluate"
-    monkeypatch.setattr(f"ragassay.jobs.evaluation.{module}.{module}", stop)
+    monkeypatch.setattr(f"ragassay.jobs.{work}", stop)
     config = write_job(tmp_path / "job.yaml", evaluation=SETTINGS)
     fails(here(command, scored, "--label", "label", "--config", config, *more), EXAMPLE.code)
     [(source, options)] = seen
-    assert (source.true_means, source.ignore, options["group"]) == ("hallucinated", frozenset({"unsure"}), "question_id")
-    if command != "calibrate":
+    assert (source.true_means, source.ignore, source.sentence_column) == ("hallucinated", frozenset({"unsure"}), "claims")
+    if command in {"evaluate", "report", "calibrate"}:
+        assert options["group_column"] == "question_id"
+    if command in {"evaluate", "report"}:
         assert options["resamples"] == 7
