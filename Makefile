@@ -1,11 +1,11 @@
-# make demo: the main job on the bundled logs.   make test: lint, types, tests.   make setup alone: the environment.
+# make demo: the main job on the bundled logs.   make check: the inner loop.   make test: everything.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup browser demo test coverage soak attack bench docs site lint lock clean
+.PHONY: setup browser demo check test coverage soak attack bench docs site lint lock clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,12 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The inner loop, in less than a minute: lint, types, and the tests that take milliseconds. pre-commit runs it too.
+check: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 $(QUICK)
+
+QUICK = tests/schemas tests/test_layout.py tests/test_retired_words.py tests/jobs/config tests/jobs/run tests/pipeline/verdict tests/pipeline/cascade
 
 FAST_TESTS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
 
