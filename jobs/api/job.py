@@ -5,8 +5,8 @@ from typing import Any
 from ragassay.jobs.api import errors
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.members import default_members
-from ragassay.jobs.output.manifest import existing_output
-from ragassay.jobs.output.snapshot import read_verdicts
+from ragassay.jobs.output.manifest import open_output
+from ragassay.jobs.output.snapshot import read_readable_manifest
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.manifest import Manifest
 
@@ -29,7 +29,7 @@ def job_of(job: dict[str, Any] | str | None, like: str | None = None, *, fast: b
     if fast:
         return detectors_alone()
     if job is None and like is not None:
-        manifest = read_verdicts(existing_output(like))
+        manifest = read_readable_manifest(open_output(like))
         known = manifest.fingerprint
         if known and not (known["slms"] or known.get("uncertainty")):
             return _of_detectors(manifest)

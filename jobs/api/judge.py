@@ -12,7 +12,7 @@ from ragassay.jobs.api.progress import Progress
 from ragassay.jobs.api.rows import NAME, log_rows, table_logs, with_verdicts
 from ragassay.jobs.config.job import Job, with_dtypes
 from ragassay.jobs.input.check_values import check_ids
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.scoring.frequencies import SAMPLE_ROWS, count_table_frequencies
 from ragassay.jobs.scoring.register import check_input
 from ragassay.jobs.scoring.stages import make_stages
@@ -54,7 +54,7 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     if job.members.detectors:
         progress.tell("counting words")
         frequencies = count_table_frequencies([rows], job.splitting, SAMPLE_ROWS)
-    scoring = settle_languages(job, fingerprint(job))
+    scoring = settle_languages(job, make_fingerprint(job))
     steps = load(make_stages(scoring, (lambda: known) if (known := frequencies) else None), progress.tell)
     raw = pa.concat_tables(_scored(steps, rows, progress))
     progress.tell("deciding")
@@ -72,9 +72,9 @@ def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
     """How the rows' scores become verdicts; of a table, everything is one partition."""
     batches = raw.select(["members", "status", "sentences"]).combine_chunks().to_batches()
     stats: Mapping[str, Any] = {"": compute_stats(batches, job.members.values)}
-    calibration = find_calibration(job, fingerprint(job))
+    calibration = find_calibration(job, make_fingerprint(job))
     decided = resolve_settings(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
-    settings = replace(decided.settings, languages=choose_languages(job, fingerprint(job), calibration))
+    settings = replace(decided.settings, languages=choose_languages(job, make_fingerprint(job), calibration))
 
     def look(low: int, high: int) -> Iterator[Cells]:
         for scores in compute_response_scores(batches, settings):

@@ -5,7 +5,7 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import LogFile, Logs, check_logs
-from ragassay.jobs.input.read import to_logs
+from ragassay.jobs.input.read import to_logs_table
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.text.redact import Redaction, redacted
 from ragassay.schemas.columns import logs_schema, passthrough_schema, scored_schema
@@ -31,10 +31,10 @@ def log_rows(table: pa.Table, columns: Columns, redaction: Redaction | None = No
         InputError: A column is missing, or of a wrong type.
     """
     logs = table_logs(table)
-    check_logs(logs, columns, question_needed=False)
+    check_logs(logs, columns, needs_question=False)
     parts, first = [], 0
     for batch in table.combine_chunks().to_batches():
-        parts.append(to_logs(batch, logs.files[0], 0, first, columns, logs.passthrough))
+        parts.append(to_logs_table(batch, logs.files[0], 0, first, columns, logs.passthrough))
         first += batch.num_rows
     return redacted(pa.concat_tables(parts), redaction) if parts else logs_schema(logs.passthrough).empty_table()
 

@@ -7,10 +7,10 @@ from typing import Any
 from ragassay.jobs.api import errors
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import BUNDLED
-from ragassay.jobs.output.calibration_file import read_calibration, refuse_other_scores
-from ragassay.jobs.output.fingerprint import differences, fingerprint, setting_of, short
-from ragassay.jobs.output.manifest import existing_output
-from ragassay.jobs.output.snapshot import read_verdicts
+from ragassay.jobs.output.calibration_file import check_calibration_scores, read_calibration
+from ragassay.jobs.output.fingerprint import find_differences, make_fingerprint, setting_of, shorten
+from ragassay.jobs.output.manifest import open_output
+from ragassay.jobs.output.snapshot import read_readable_manifest
 from ragassay.jobs.scoring.frequencies import read_frequencies
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.bundled_calibration import (
@@ -58,10 +58,10 @@ def judging(job: Job, like: str | None, calibration: str | None) -> Judging:
     Raises:
         RagassayError: One can't be read or is of other members, or a job leaves its threshold to a whole run.
     """
-    known = fingerprint(job)
+    known = make_fingerprint(job)
     job = job.with_calibration(calibration)
-    folder = existing_output(like) if like else None
-    manifest = read_verdicts(folder) if folder else None
+    folder = open_output(like) if like else None
+    manifest = read_readable_manifest(folder) if folder else None
     if folder and manifest and like:
         _refuse_others(like, manifest.fingerprint, known, job.members.values)
     if job.verdict.calibration_file is not None:
@@ -96,7 +96,7 @@ def last_run(manifest: Manifest, uri: str) -> Run:
 def _by_file(job: Job, uri: str, known: dict[str, Any]) -> Judging:
     calibration = read_calibration(uri)
     members = calibration.members
-    refuse_other_scores(uri, calibration, _differences(calibration.fingerprint, known, members), job.members.values)
+    check_calibration_scores(uri, calibration, _differences(calibration.fingerprint, known, members), job.members.values)
     return _by_parts(job, calibration, f"{name_calibration(calibration)}, made for {calibration.target}", known)
 
 
@@ -154,7 +154,7 @@ def _calibration_of(output: Folder, origins: Origins | None) -> Calibration | No
 def _refuse_others(uri: str, then: dict[str, Any], now: dict[str, Any], values: Mapping[str, str]) -> None:
     found = _differences(then, now, values)
     if found:
-        lines = [f"  {setting_of(part)}: {short(was)} there, {short(is_)} here" for part, was, is_ in found]
+        lines = [f"  {setting_of(part)}: {shorten(was)} there, {shorten(is_)} here" for part, was, is_ in found]
         raise ConfigError(errors.OTHER_SCORES, output=uri, lines="\n".join(lines))
 
 
@@ -165,7 +165,7 @@ def _differences(then: dict[str, Any], now: dict[str, Any], names: Mapping[str, 
         reading = {name: model for name, model in known.get("uncertainty", {}).items() if name in names}
         return {**select_value_settings(known, names), "uncertainty": reading, "rerank": known.get("rerank")}
 
-    return differences(part(then), part(now))
+    return find_differences(part(then), part(now))
 
 
 def _members(values: Mapping[str, str]) -> str:

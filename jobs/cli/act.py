@@ -15,8 +15,8 @@ from ragassay.jobs.cli.panels import Panel
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.export.run import ExportFormat
 from ragassay.jobs.integrations.publish.targets import TARGETS, Tool
-from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.manifest import existing_output, needs_text, read_manifest
+from ragassay.jobs.output.lock import lock_output
+from ragassay.jobs.output.manifest import open_output, read_manifest, require_text
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
@@ -59,17 +59,17 @@ def review(
         from ragassay.jobs.report.review.rows import PageRow, read_page_rows
         from ragassay.jobs.report.review.sample import ReviewSample, count_passes, draw_sample
 
-        page_folder, name = find_page(existing_output(output), out, "review")
+        page_folder, name = find_page(open_output(output), out, "review")
 
         def draw_rows(folder: Folder, manifest: Manifest) -> tuple[ReviewSample, list[PageRow]]:
-            needs_text(manifest, output, "`review`")
+            require_text(manifest, output, "`review`")
             with show_task("reading", total=count_passes(balanced) * count_rows(manifest), unit="rows"):
                 drawn = draw_sample(folder, sample, seed=seed, stratified=balanced, where=parse_where(where))
             return drawn, read_page_rows(folder, drawn.rows)
 
         drawn, rows = read_output(output, draw_rows, console)
         with name_unwritable(out):
-            page_folder.write(name, render_review(existing_output(output).address, rows, level.value))
+            page_folder.write(name, render_review(open_output(output).address, rows, level.value))
         sentences = sum(not isinstance(part, str) for row in rows for part in row["parts"])
         available = sum(count for _, count in drawn.strata.values())
         console.print(f"sample  {len(rows):,} of {available:,} scored responses, {sentences:,} sentences", markup=False)
@@ -118,7 +118,7 @@ def export(
         from ragassay.jobs.report.tables import print_export
 
         def write(folder: Folder, manifest: Manifest) -> ExportResult:
-            needs_text(manifest, output, "`export`")
+            require_text(manifest, output, "`export`")
             with show_task("writing", format_.value, count_rows(manifest), "rows"):
                 return run_export(
                     folder,
@@ -162,13 +162,13 @@ def publish(
 
         job_file = load_job(config)
         settings = job_file.integrations.publish
-        folder = existing_output(output)
+        folder = open_output(output)
         connection = TARGETS[tool].connect(url)
         destination = f"{tool} at {connection.url}"
         selection = Wanted("", None, flagged_only, settings.text, settings.sentences)
 
         def make_job(snapshot: Folder, manifest: Manifest) -> Job:
-            scored = open_scored(snapshot).require_verdicts().matching(partitions or [])
+            scored = open_scored(snapshot).require_verdicts().filter_partitions(partitions or [])
             job = Job(snapshot, manifest, scored, TARGETS[tool], selection, settings.name, resend)
             return replace(job, wanted=columns_to_take(job, settings.trace_column, settings.span_column))
 
@@ -183,7 +183,7 @@ def publish(
             print_rehearsed(*rehearsal, destination, console)
             return
         started = time.monotonic()
-        with locked(folder, "publish", job_file.runtime.wait_seconds, console, LOCK):
+        with lock_output(folder, "publish", job_file.runtime.wait_seconds, console, LOCK):
             done = read_output(output, send, console, whole=False)
         print_published(done, destination, time.monotonic() - started, console)
         refuse_unsent(done, destination)
@@ -208,7 +208,7 @@ def table(
     with command_console() as console:
         from ragassay.jobs.integrations.tables.run import LOCK, WrittenTable, target_of, write_table
 
-        folder = existing_output(output)
+        folder = open_output(output)
         job = load_job(config)
         target = target_of(table_uri, folder, job.input.catalog)
 
@@ -216,7 +216,7 @@ def table(
             with show_task("writing", "table", unit="partitions"):
                 return write_table(snapshot, manifest, target, name)
 
-        with locked(folder, "table", job.runtime.wait_seconds, console, LOCK):
+        with lock_output(folder, "table", job.runtime.wait_seconds, console, LOCK):
             done = read_output(output, write, console, whole=False)
         same = f"; {done.same:,} have these verdicts already" if done.same else ""
         console.print(
@@ -287,8 +287,8 @@ def explain(
         )
         from ragassay.jobs.second_pass.explain.run import LOCK, Budget, explain_output
 
-        folder = existing_output(output)
-        needs_text(read_manifest(folder), output, "`explain`")
+        folder = open_output(output)
+        require_text(read_manifest(folder), output, "`explain`")
         if stratify is not None and sample is None:
             raise ConfigError(errors.STRATIFY_WITHOUT_SAMPLE)
         job = load_job(config)
@@ -296,7 +296,7 @@ def explain(
         explainer = job.escalation.explainer
         if explainer is not None:  # without one, `explain_output` raises
             check_target_files(folder, strategy or explainer.strategy, feedback, review_file)
-        with locked(folder, "explain", job.runtime.wait_seconds, console, LOCK):
+        with lock_output(folder, "explain", job.runtime.wait_seconds, console, LOCK):
             done = explain_output(job, folder, read_manifest(folder), strategy, budget, console)
             rejected = read_output(
                 output, lambda snapshot, manifest: count_rejected_flags(snapshot, manifest, done.strategy), console

@@ -30,7 +30,7 @@ from ragassay.jobs.cli.options import (
 from ragassay.jobs.cli.output_files import count_rows, find_page, name_unwritable, read_output
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
 from ragassay.jobs.config.job import load_job
-from ragassay.jobs.output.manifest import existing_output, has_text
+from ragassay.jobs.output.manifest import has_text, open_output
 from ragassay.jobs.scoring.backfill import ScoringOrder
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
@@ -152,7 +152,7 @@ def report(
         from ragassay.jobs.verdicts.drift import check_drift
 
         job = load_job(config)
-        folder, name = find_page(existing_output(output), out, "report")
+        folder, name = find_page(open_output(output), out, "report")
         source = label_source(label, labels, where, job.evaluation)
         source_in_logs = source if source and not source.file else None
         limits = member_limits(job)

@@ -19,7 +19,7 @@ from ragassay.jobs.runtime.endings import (
     make_disk_full_error,
     restore_sigterm,
 )
-from ragassay.jobs.storage.object_store import gave_way, gave_way_error
+from ragassay.jobs.storage.object_store import is_store_error, store_error
 from ragassay.pipeline.errors import RagassayError
 
 PLAIN_WIDTH = 200
@@ -49,8 +49,8 @@ def command_console() -> Iterator[Console]:
             sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
         if isinstance(error, OSError) and is_disk_full(error):
             error = make_disk_full_error(error)
-        elif gave_way(error):
-            error = gave_way_error(error)
+        elif is_store_error(error):
+            error = store_error(error)
         if isinstance(error, RagassayError):
             error_console.print(f"error[{error.code}]: {error}")
             sys.exit(1)

@@ -25,7 +25,7 @@ from ragassay.jobs.cli.output_files import count_rows, name_unwritable, read_out
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
 from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.config.job import load_job
-from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.calibration import Calibration
@@ -148,11 +148,11 @@ def calibrate(
     """Fit threshold, weights and probabilities to labels, as a file for `finalize --calibration`."""
     with command_console() as console:
         from ragassay.jobs.evaluation.calibrate import calibrate as run_calibrate
-        from ragassay.jobs.output.calibration_file import calibration_target, write_calibration
+        from ragassay.jobs.output.calibration_file import prepare_calibration_target, write_calibration
         from ragassay.jobs.report.tables import print_calibration
         from ragassay.pipeline.calibration.target import parse_target
 
-        parsed_target, file = parse_target(target), calibration_target(existing_output(output), out)
+        parsed_target, file = parse_target(target), prepare_calibration_target(open_output(output), out)
         settings = load_job(config).evaluation
         source = label_source(label, labels, where, settings)
 
@@ -196,7 +196,7 @@ def estimate(
                 return run_estimate(folder, source, slices or [])
 
         result = read_output(output, run, console)
-        print_estimate(result, existing_output(output).format_address(ESTIMATE_FILE), console)
+        print_estimate(result, open_output(output).format_address(ESTIMATE_FILE), console)
 
 
 @measure.add("compare audit/ --last 100 --label label")
@@ -248,9 +248,9 @@ def agreement(
         from ragassay.jobs.evaluation.agreement import compare_reviewers as run_agreement
         from ragassay.jobs.evaluation.agreement import find_disagreements, read_reviewers, write_disagreements
         from ragassay.jobs.report.tables import print_agreement
-        from ragassay.jobs.storage.writable import new_file
+        from ragassay.jobs.storage.writable import prepare_new_file
 
-        file = new_file(out, existing_output(output) if output else None) if out else None
+        file = prepare_new_file(out, open_output(output) if output else None) if out else None
         reviewers = read_reviewers(files)
 
         def find_rows(folder: Folder | None, manifest: Manifest | None) -> list[dict[str, Any]]:

@@ -9,10 +9,10 @@ from pyarrow.fs import FileType
 from rich.console import Console
 
 from ragassay.jobs.cli import errors
-from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
 from ragassay.jobs.runtime.endings import is_disk_full
-from ragassay.jobs.storage.folder import Folder, file_of, open_file, refuse_inside
+from ragassay.jobs.storage.folder import Folder, check_outside_output, file_location, locate_file
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import Manifest
@@ -25,7 +25,7 @@ PAGE_HEAD = 1024
 
 def read_output(output: str, work: Callable[[Snapshot, Manifest], Result], console: Console, *, whole: bool = True) -> Result:
     """Read a snapshot of an output folder; see `read_snapshot`. Notes about files that can't be written go to the console."""
-    return read_snapshot(existing_output(output), work, partial(console.print, markup=False), whole=whole)
+    return read_snapshot(open_output(output), work, partial(console.print, markup=False), checks_all=whole)
 
 
 @contextmanager
@@ -62,9 +62,9 @@ def find_page(output: Folder, out: str | None, kind: str) -> tuple[Folder, str]:
     Raises:
         OutputError: Another file has this path, or the page can't be written.
     """
-    folder, name = open_file(out) if out else (output, f"{kind}.html")
-    page, uri = file_of(folder, name), folder.format_address(name)
-    refuse_inside(output, page, uri)
+    folder, name = locate_file(out) if out else (output, f"{kind}.html")
+    page, uri = file_location(folder, name), folder.format_address(name)
+    check_outside_output(output, page, uri)
     check_writable(page, uri)
     info = page.fs.get_file_info(page.root)
     if info.type == FileType.File and info.size:  # mktemp makes empty files

@@ -10,7 +10,7 @@ from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.label_table import ITEM_COLUMNS, keep_latest_labels, read_review_lines
 from ragassay.jobs.evaluation.labels import LINES_SUFFIX, is_review_file
 from ragassay.jobs.output.scored_dataset import open_scored
-from ragassay.jobs.storage.folder import Folder, writing
+from ragassay.jobs.storage.folder import Folder, open_atomic
 from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
 from ragassay.pipeline.errors import ConfigError, InputError
 from ragassay.schemas.review import ReviewLabel
@@ -127,7 +127,7 @@ def find_disagreements(reviewers: Mapping[str, ReviewerLabels], output: Folder |
 
 def write_disagreements(rows: Sequence[Mapping[str, Any]], file: Folder) -> None:
     """Write disagreements as JSON Lines."""
-    with writing(file.fs, file.root) as stream:
+    with open_atomic(file.fs, file.root) as stream:
         for row in rows:
             stream.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
 
@@ -143,9 +143,9 @@ def format_disagreements(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str
 def _read_texts(output: Folder, row_ids: set[str]) -> dict[tuple[str | None, str], dict[str, Any]]:
     """Read question and response of rows, by partition and id, and by id alone."""
     texts: dict[tuple[str | None, str], dict[str, Any]] = {}
-    for rows in open_scored(output).require_verdicts().batches(["row_id"]):
+    for rows in open_scored(output).require_verdicts().read_batches(["row_id"]):
         chosen = [i for i, row_id in enumerate(rows.table["row_id"].to_pylist()) if row_id in row_ids]
-        for table in rows.take(["row_id", "question", "response"], chosen):
+        for table in rows.stream_columns(["row_id", "question", "response"], chosen):
             for row in table.to_pylist():
                 texts[rows.file.partition_name, row["row_id"]] = texts[None, row["row_id"]] = row
     return texts

@@ -200,7 +200,7 @@ def _find_threshold_without_labels(
         assert cut is not None
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0
-    for rows in scored.batches(SCORE_COLUMNS):
+    for rows in scored.read_batches(SCORE_COLUMNS):
         flagged += int((apply_rule(rule, *read_scores(rows.batch, values)).response <= moments.mean).sum())
     return moments.mean, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
 

@@ -144,7 +144,7 @@ def _read_last_rows(output: Folder, last: int, order_by: str | None, source: Lab
     positions = (
         list(itertools.islice(_iterate_backwards(scored), last)) if order_by is None else _find_highest(scored, order_by, last)
     )
-    rows_by_number = dict(scored.rows_at(positions, [*READ_COLUMNS, *columns]))
+    rows_by_number = dict(scored.read_rows_at(positions, [*READ_COLUMNS, *columns]))
     for row in rows_by_number.values():
         row["label"] = parse_labels(pa.array([row[source.column]]), source)[0] if source else None
     return [rows_by_number[number] for number in range(len(positions))]
@@ -152,14 +152,14 @@ def _read_last_rows(output: Folder, last: int, order_by: str | None, source: Lab
 
 def _iterate_backwards(scored: ScoredDataset) -> Iterator[Position]:
     """Iterate over all rows, the last row first."""
-    return (rows.position(i) for rows in scored.batches(["row_id"], backwards=True) for i in reversed(range(len(rows))))
+    return (rows.position(i) for rows in scored.read_batches(["row_id"], is_reversed=True) for i in reversed(range(len(rows))))
 
 
 def _find_highest(scored: ScoredDataset, column: str, count: int) -> list[Position]:
     """Find the rows with the highest values of a column; of equal values, the last rows."""
     candidates = (
         (value is not None, value if isinstance(value, int | float | str) else str(value), rows.position(i))
-        for rows in scored.batches([column])
+        for rows in scored.read_batches([column])
         for i, value in enumerate(rows.table[column].to_pylist())
     )
     return [position for *_, position in heapq.nlargest(count, candidates)]

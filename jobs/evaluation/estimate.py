@@ -22,8 +22,8 @@ from ragassay.jobs.evaluation.label_table import (
 )
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.output.partitions import natural
-from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, as_text, open_scored
+from ragassay.jobs.output.partitions import natural_key
+from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, open_scored, value_to_text
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.prediction_powered import (
@@ -183,7 +183,7 @@ def _read_rows(
     columns = ["row_key", "status", "score", "verdict", *slices, *source.where]
     scored.require_columns(columns)
     labeled_keys, label_of = set(labels["row_key"].drop_nulls()), map_response_labels(labels)
-    for batch in scored.batches(columns):
+    for batch in scored.read_batches(columns):
         _add_batch(rows, batch, source, labeled_keys, label_of)
     return rows
 
@@ -220,7 +220,7 @@ def _add_batch(
         values = (
             [batch.file.partition_name] * len(keep)
             if name == PARTITION_SLICE
-            else map(as_text, table[name].take(keep).to_pylist())
+            else map(value_to_text, table[name].take(keep).to_pylist())
         )
         codes.append(np.array([codes_of_values.setdefault(value, len(codes_of_values)) for value in values], dtype=np.int64))
         if name != PARTITION_SLICE and len(codes_of_values) > MAX_SLICE_VALUES:
@@ -331,7 +331,7 @@ class _RateEstimator:
                 value, int(rows[code]), 0, 0, float(flagged_weights[code] / population[code]), None, None, None, None,
                 None if self.row_weights is None else float(population[code]),
             )
-            for value, code in sorted(values.items(), key=lambda pair: natural(pair[0]))
+            for value, code in sorted(values.items(), key=lambda pair: natural_key(pair[0]))
         ]  # fmt: skip
 
 

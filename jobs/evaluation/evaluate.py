@@ -22,7 +22,7 @@ from ragassay.jobs.evaluation.labeled import (
     read_partition_stats,
 )
 from ragassay.jobs.evaluation.labels import Label, LabelSource
-from ragassay.jobs.output.manifest import needs_text
+from ragassay.jobs.output.manifest import require_text
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.runtime.endings import is_disk_full
 from ragassay.jobs.storage.folder import Folder
@@ -251,7 +251,7 @@ def evaluate(
     if manifest.judge is not None and not np.isnan(rows.judge_scores).all():
         scores[AS_CASCADE] = compute_cascade_margins(rows, manifest.judge.flags_below)
     if judge is not None:
-        needs_text(manifest, output.uri, "a judge")
+        require_text(manifest, output.uri, "a judge")
         scores[f"{JUDGE_PREFIX}{judge.name}, whole response"] = ask_judge(judge, rows, output)
     scores |= score_baselines(rows)
     sentence_scores = score_sentences(rows, rule)
@@ -557,7 +557,7 @@ def _read_answers(output: Folder, path: str) -> dict[str, dict[str, Any]]:
 
 def _write_answers(output: Folder, path: str, answers: dict[str, dict[str, Any]]) -> None:
     try:
-        output.itself.write(path, json.dumps(answers))
+        output.live_folder.write(path, json.dumps(answers))
     except OSError as error:
         if is_disk_full(error):
             raise

@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from ragassay.jobs.evaluation.label_table import SPAN_COLUMNS, list_sentence_truth, load_labels, map_response_labels
 from ragassay.jobs.evaluation.labels import Label, LabelSource
-from ragassay.jobs.output.scored_dataset import ScoredDataset, as_text, open_scored
-from ragassay.jobs.output.sidecar import explanations
+from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored, value_to_text
+from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.second_pass.explain.written import explained_rows
-from ragassay.jobs.storage.folder import Folder, read_named
+from ragassay.jobs.storage.folder import Folder, read_user_table
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanations import AnswerStatus
@@ -129,7 +129,7 @@ def measure_explanations(
         InputError: A column or file is missing or invalid.
         OutputError: There are no explanations.
     """
-    strategies = [s.value for s in Strategy if explanations(output, s).files()]
+    strategies = [s.value for s in Strategy if open_explanations(output, s).list_files()]
     if not strategies:
         raise OutputError(errors.NO_EXPLANATIONS, output=output.uri)
     judgments_by_sentence = _read_judgments(judgments) if judgments else {}
@@ -213,14 +213,16 @@ def _read_rows(scored: ScoredDataset, source: LabelSource | None, dataset_column
         for row_key, sentence, is_good in list_sentence_truth(labels).iter_rows():
             truth.setdefault(row_key, {})[sentence] = is_good
     selected = {}
-    for rows in scored.batches(["row_key", "row_id", *SPAN_COLUMNS, *([dataset_column] if dataset_column else []), *where]):
+    for rows in scored.read_batches(
+        ["row_key", "row_id", *SPAN_COLUMNS, *([dataset_column] if dataset_column else []), *where]
+    ):
         for row, is_selected in zip(rows.table.to_pylist(), rows.matches(where), strict=True):
             if is_selected:
                 row_key = row["row_key"]
                 known_truth = truth.get(row_key) or _truth_from_response(
                     response_labels.get(row_key), len(row["sentences"] or [])
                 )
-                dataset = as_text(row[dataset_column]) if dataset_column else "all"
+                dataset = value_to_text(row[dataset_column]) if dataset_column else "all"
                 selected[row_key] = _OutputRow(rows.file.partition_name, row["row_id"], dataset, known_truth)
     return selected
 
@@ -237,7 +239,7 @@ def _truth_from_response(label: Label | None, sentence_count: int) -> dict[int, 
 def _read_judgments(uri: str) -> dict[tuple[RowName, str, int], bool]:
     """Return (row, strategy, sentence) -> whether a person judged the reason inconsistent."""
     required = ["row_id", "strategy", "sentence", "inconsistent"]
-    table = read_named(uri, required, " (a file that `explain --review` wrote)")
+    table = read_user_table(uri, required, " (a file that `explain --review` wrote)")
     return {
         ((row.get("partition"), row["row_id"]), row["strategy"], row["sentence"]): row["inconsistent"]
         for row in table.to_pylist()

@@ -21,7 +21,7 @@ from ragassay.jobs.evaluation.labels import (
     parse_labels,
 )
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
-from ragassay.jobs.storage.folder import open_file, read_named
+from ragassay.jobs.storage.folder import locate_file, read_user_table
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.review import MIN_PROBABILITY, ReviewLabel, ReviewLine
 
@@ -89,7 +89,7 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
         *([source.column] if file_labels is None else []),
         *([sentence_column] if sentence_column else []),
     ]
-    for rows in scored.batches(columns):
+    for rows in scored.read_batches(columns):
         if file_labels is None:
             labels = _read_log_labels(rows, source, sentence_column)
         else:
@@ -100,7 +100,9 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
             )
         labeled_rows = labels.filter(~IS_RESPONSE)["row"].unique().sort().to_numpy()
         if len(labeled_rows):
-            spans = pl.DataFrame({"row": labeled_rows, "place": pl.Series(rows.read(SPAN_COLUMNS, labeled_rows)["sentences"])})
+            spans = pl.DataFrame(
+                {"row": labeled_rows, "place": pl.Series(rows.read_columns(SPAN_COLUMNS, labeled_rows)["sentences"])}
+            )
             labels = _match_sentences(
                 labels.with_columns(pl.col("row").cast(spans.schema["row"])), spans, derive=file_labels is not None
             )
@@ -182,7 +184,7 @@ def read_review_lines(uri: str) -> pl.DataFrame:
     Raises:
         InputError: The file, or a line of it, can't be read.
     """
-    folder, name = open_file(uri)
+    folder, name = locate_file(uri)
     try:
         text = folder.read(name)
     except (OSError, UnicodeDecodeError) as error:
@@ -269,7 +271,7 @@ def _read_parquet(uri: str, source: LabelSource) -> pl.DataFrame:
     """Read a Parquet file: a row per response, some with a list of sentence labels; or, with start and end, a row per
     sentence.
     """
-    table = read_named(uri, ["row_id", source.column], f" ({LINES_SUFFIX} is JSON Lines)")
+    table = read_user_table(uri, ["row_id", source.column], f" ({LINES_SUFFIX} is JSON Lines)")
     names = table.column_names
     has_spans = {"start", "end"} <= set(names)
     if has_spans and table["start"].null_count + table["end"].null_count:

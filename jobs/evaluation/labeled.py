@@ -22,8 +22,8 @@ from ragassay.jobs.evaluation.label_table import (
 )
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.output.scored_dataset import ScoredDataset, as_batch, as_text, open_scored
-from ragassay.jobs.output.snapshot import check_rows
+from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored, to_batch, value_to_text
+from ragassay.jobs.output.snapshot import check_row_count
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
@@ -159,7 +159,7 @@ def read_partition_stats(output: Folder, values: dict[str, str]) -> dict[str, Pa
         stats = read_stats(output, partition)
         if stats is None or stats.values != values:
             raise OutputError(errors.STALE_STATISTICS, partition=hive_path(partition))
-        check_rows(output, partition, sum(stats.rows.values()))
+        check_row_count(output, partition, sum(stats.rows.values()))
         stats_by_partition[partition] = stats
     return stats_by_partition
 
@@ -240,7 +240,7 @@ def _read_labeled_tables(
     scored: ScoredDataset, columns: Sequence[str], label_of: Mapping[int, Label], source: LabelSource, collector: _Collector
 ) -> Iterator[pa.Table]:
     """Read the rows that have both a label and a score, in small tables."""
-    for rows in scored.batches(["row_key", "status", "score", *source.where]):
+    for rows in scored.read_batches(["row_key", "status", "score", *source.where]):
         labels = [label_of.get(key) for key in rows.table["row_key"].to_pylist()]
         is_selected = rows.matches(source.where)
         is_scored = pc.and_(pc.equal(rows.table["status"], Status.OK.value), pc.is_valid(rows.table["score"])).to_numpy()
@@ -250,7 +250,7 @@ def _read_labeled_tables(
         collector.unscored += int((is_labeled & ~is_scored).sum())
         chosen = np.flatnonzero(is_labeled & is_scored)
         collector.add("label", [labels[i] for i in chosen])
-        yield from rows.take(columns, chosen)
+        yield from rows.stream_columns(columns, chosen)
 
 
 def _align_sentence_truth(labels: pl.DataFrame, row_keys: Ints, counts: Ints) -> Floats:
@@ -265,7 +265,7 @@ def _align_sentence_truth(labels: pl.DataFrame, row_keys: Ints, counts: Ints) ->
 def _collect(
     collector: _Collector, table: pa.Table, values: dict[str, str], group_column: str | None, slices: Sequence[str], texts: bool
 ) -> None:
-    batch = as_batch(table)
+    batch = to_batch(table)
     values_by_member, counts = read_scores(batch, values)
     for name, array in values_by_member.items():
         collector.add_array(f"value {name}", array)
@@ -280,7 +280,7 @@ def _collect(
     contexts, responses = table["context"].to_pylist(), table["response"].to_pylist()
     collector.add("group", _name_groups(table, group_column, contexts))
     for name in slices:
-        collector.add(f"slice {name}", [as_text(v) for v in table[name].to_pylist()])
+        collector.add(f"slice {name}", [value_to_text(v) for v in table[name].to_pylist()])
     if texts:
         collector.add("texts", list(zip(table["question"].to_pylist(), contexts, responses, strict=True)))
     for context, response, sentences in zip(contexts, responses, table["sentences"].to_pylist(), strict=True):

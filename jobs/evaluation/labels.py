@@ -51,7 +51,7 @@ class LabelSource:
         ignore: Label values that count as no label.
         sentence_column: Column of sentence labels (structs of start, end, supported) or of unsupported spans (start, end);
             None takes the first of SENTENCE_COLUMNS that exists.
-        where: Column -> value, as text, that a row must have; see `jobs.output.scored_dataset.as_text`.
+        where: Column -> value, as text, that a row must have; see `jobs.output.scored_dataset.value_to_text`.
         file: Label file; None takes the labels from the logs' own columns. Parquet has row_id and the label column, a row per
             response, or a row per sentence with start and end. With a column `partition` (`dt=2026-11-20`, as in the export of
             flagged rows) ids may repeat between partitions. JSON Lines of the review page end in `.jsonl`; see

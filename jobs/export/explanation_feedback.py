@@ -14,10 +14,10 @@ from ragassay.jobs.evaluation.labels import Label
 from ragassay.jobs.export.rows import read_scored_rows
 from ragassay.jobs.export.write import write_parquet
 from ragassay.jobs.output.scored_dataset import open_scored
-from ragassay.jobs.output.snapshot import unchanged
+from ragassay.jobs.output.snapshot import verify_unchanged
 from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.second_pass.explain.written import explained_rows
-from ragassay.jobs.storage.folder import Folder, open_folder, refuse_inside
+from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.members import ValueKind, convert_logprobs
@@ -101,7 +101,7 @@ def check_target_files(output: Folder, strategy: str, feedback: str | None, revi
     if feedback is not None and strategy == Strategy.VANILLA:
         raise ConfigError(errors.NO_OPINIONS)
     for dest in filter(None, [feedback, review]):
-        refuse_inside(output, open_folder(dest), dest)
+        check_outside_output(output, open_folder(dest), dest)
         check_writable(open_folder(dest), dest)
 
 
@@ -135,7 +135,7 @@ def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str)
                     "labeled_by": model,
                 }
 
-    return write_parquet(open_folder(dest), chain(labels(), unchanged(output)), FEEDBACK_SCHEMA)
+    return write_parquet(open_folder(dest), chain(labels(), verify_unchanged(output)), FEEDBACK_SCHEMA)
 
 
 def write_review(output: Folder, strategy: str, dest: str) -> int:
@@ -155,7 +155,7 @@ def write_review(output: Folder, strategy: str, dest: str) -> int:
                     text = row["sentences"][entry["sentence"]]["text"]
                     yield {**row, **entry, "strategy": strategy, "text": text, "inconsistent": None}
 
-    return write_parquet(open_folder(dest), chain(explanations(), unchanged(output)), JUDGMENT_SCHEMA)
+    return write_parquet(open_folder(dest), chain(explanations(), verify_unchanged(output)), JUDGMENT_SCHEMA)
 
 
 def _response_label(labels: list[dict[str, Any]], flagged: int) -> str | None:

@@ -52,7 +52,7 @@ RowReader = Callable[[Sequence[str]], Iterator[Row]]
 
 def read_scored_rows(scored: ScoredDataset, columns: Sequence[str]) -> Iterator[Row]:
     """Read the rows of `scored/`, with their partition."""
-    for file, row in scored.rows(columns):
+    for file, row in scored.read_rows(columns):
         yield {**row, "partition": file.partition_name}
 
 

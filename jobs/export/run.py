@@ -14,9 +14,9 @@ from ragassay.jobs.export.reviewers import make_argilla_records, make_label_stud
 from ragassay.jobs.export.rows import ExportOptions, ExportTally, Row, RowReader, read_scored_rows
 from ragassay.jobs.export.write import write_json, write_jsonl, write_parquet
 from ragassay.jobs.output.scored_dataset import open_scored
-from ragassay.jobs.output.snapshot import unchanged
+from ragassay.jobs.output.snapshot import verify_unchanged
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.storage.writable import new_file
+from ragassay.jobs.storage.writable import prepare_new_file
 from ragassay.pipeline.errors import ConfigError, OutputError
 
 
@@ -89,13 +89,13 @@ def export(
     """
     options = ExportOptions(system, context_in_prompt, only_clean, near_duplicates)
     _check_options(export_format, options)
-    target = new_file(dest, output)
+    target = prepare_new_file(dest, output)
     read, tally = partial(read_scored_rows, open_scored(output).require_verdicts()), ExportTally()
     made_rows = _MAKERS[export_format](read, options, tally)
     first = next(made_rows, None)
     if first is None:
         raise _nothing_to_write(output, export_format, tally)
-    written = _WRITERS[export_format](target, chain([first], made_rows, unchanged(output)))
+    written = _WRITERS[export_format](target, chain([first], made_rows, verify_unchanged(output)))
     return ExportResult(written, tally.supported, dict(tally.omitted), tally.used)
 
 

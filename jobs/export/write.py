@@ -10,7 +10,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs import errors
 from ragassay.jobs.export.rows import Row
-from ragassay.jobs.storage.folder import Folder, writing
+from ragassay.jobs.storage.folder import Folder, open_atomic
 from ragassay.pipeline.errors import OutputError
 
 ROW_GROUP_ROWS = 1024
@@ -23,7 +23,7 @@ _ESCAPES = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}  # 
 def _open_whole(target: Folder, compression: str | None = None) -> Iterator[pa.NativeFile]:
     """Open a file with `writing`; errors name the file."""
     try:
-        with writing(target.fs, target.root, compression) as stream:
+        with open_atomic(target.fs, target.root, compression) as stream:
             yield stream
     except OSError as error:
         raise OutputError(errors.NOT_WRITABLE, path=target.uri, reason=error) from error

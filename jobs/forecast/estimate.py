@@ -13,7 +13,7 @@ from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, NONE
 from ragassay.jobs.forecast.count import EXPLAINED, NOTHING, Asked, Counted
 from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.progress.bar import format_duration
 from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for, load_bundled_calibration
 from ragassay.pipeline.reasoning.config import Price
@@ -167,7 +167,7 @@ def flagged_share(job: Job) -> float | None:
     config = job.verdict
     if config.threshold.is_given:
         return config.threshold.quantile
-    fitted = config.calibration != NONE and is_fitted_for(load_bundled_calibration(), job.members, fingerprint(job))
+    fitted = config.calibration != NONE and is_fitted_for(load_bundled_calibration(), job.members, make_fingerprint(job))
     return None if fitted or config.calibration_file is not None else DEFAULT_QUANTILE
 
 

@@ -15,7 +15,7 @@ from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import try_engines, try_judge
 from ragassay.jobs.input import Logs, check_types
 from ragassay.jobs.integrations.traces.source import logs_to_look_at
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.progress.bar import format_duration
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import RunOptions, make_plan
@@ -104,7 +104,7 @@ def _split_sample(job: Job, logs: Logs, rows: int) -> tuple[list[pa.Table], floa
     stretches = read_sample(logs, job.input.columns, rows, carried=language)
     started = time.process_time()
     redaction = redaction_of(job.input.redact)
-    step = make_split_stage(settle_languages(job, fingerprint(job)))
+    step = make_split_stage(settle_languages(job, make_fingerprint(job)))
     split = [run_contained(step, redacted(table, redaction)) for table in stretches]
     if job.members.detectors:
         frequencies = count_table_frequencies(split, job.splitting)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.input import LogFile, Logs, group_sizes, read_logs
+from ragassay.jobs.input import LogFile, Logs, list_row_group_sizes, read_logs
 
 STRETCHES = 16
 """Stretches that a sample is made of, where the log is larger than the sample; a log of so few rows is looked at whole."""
@@ -40,7 +40,7 @@ def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0, carried:
     wanted: Counter[tuple[str, int]] = Counter()
     sizes: dict[tuple[str, int], int] = {}
     for file, place in _by_file(files, places):
-        starts = np.cumsum([0, *group_sizes(logs.fs, file)])
+        starts = np.cumsum([0, *list_row_group_sizes(logs.fs, file)])
         group = int(np.searchsorted(starts, place, side="right")) - 1
         wanted[file.path, group] += 1
         sizes[file.path, group] = int(starts[group + 1] - starts[group])

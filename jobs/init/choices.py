@@ -8,8 +8,8 @@ from itertools import product
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.init.columns import Column, mean
 from ragassay.jobs.init.names import Role, is_about, names_talk, rate_name, show_all
-from ragassay.jobs.input.documents import listed_documents
-from ragassay.jobs.input.messages import Talk, talk_of, turns_of
+from ragassay.jobs.input.documents import parse_documents
+from ragassay.jobs.input.messages import Conversation, parse_conversation, parse_turns
 from ragassay.pipeline.calibration.baselines import share_in_context, words_of
 
 CANDIDATES = 8  # columns of each role that are compared; a log may have hundreds of texts
@@ -126,7 +126,7 @@ def _explain(column: Column, role: Role, share: float | None, others: Sequence[s
     lists = [len(value) for value in column.values if isinstance(value, list)]
     missing = 1 - len(column.filled) / max(1, len(column.texts))
     json = sum(value is not None for value in decoded) > len(decoded) / 2
-    passages = role is Role.CONTEXT and sum(listed_documents(value) is not None for value in decoded) > len(decoded) / 2
+    passages = role is Role.CONTEXT and sum(parse_documents(value) is not None for value in decoded) > len(decoded) / 2
     why = {
         "by its name" if rate else "by what stands in it": True,
         f"lists of {mean(lists):.1f} texts": bool(lists),
@@ -179,8 +179,8 @@ def _talk_in(column: Column) -> Choice | None:
     return Choice("messages", column.name, why, doubts, is_named, texts)
 
 
-def _read_talk(value: object) -> Talk | None:
+def _read_talk(value: object) -> Conversation | None:
     try:
-        return talk_of(turns_of(value))
+        return parse_conversation(parse_turns(value))
     except ValueError:
         return None

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ragassay.jobs.init.names import names_talk
-from ragassay.jobs.input.documents import lenient
-from ragassay.jobs.input.files import Logs, by_schema
+from ragassay.jobs.input.documents import parse_json_if_possible
+from ragassay.jobs.input.files import Logs, group_by_schema
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.messages import can_be_messages
-from ragassay.jobs.input.passages import can_be_context, passages
-from ragassay.jobs.input.text import can_be_ids, mended, texts
-from ragassay.jobs.input.types import is_list, is_text, plain, plain_type
+from ragassay.jobs.input.passages import can_be_context, read_passages
+from ragassay.jobs.input.text import can_be_ids, escape_invalid_utf8, to_strings
+from ragassay.jobs.input.types import is_list, is_text, plain_type, to_plain
 
 ROWS = 400  # that are looked at, about
 PLACES = 16  # row groups that they are taken from, spread over the log
@@ -75,7 +75,7 @@ class Column:
     @cached_property
     def decoded(self) -> list[Any]:
         """Texts as the lists and objects that they are as JSON; None for any other text."""
-        read = [] if self.lists else map(lenient, self.filled[:DECODED])
+        read = [] if self.lists else map(parse_json_if_possible, self.filled[:DECODED])
         return [None if isinstance(value, str) else value for value in read]
 
     @cached_property
@@ -98,7 +98,7 @@ def spread(items: Sequence[_Item], most: int) -> Sequence[_Item]:
 def columns_of(logs: Logs) -> list[Column]:
     """The columns of logs, in the order of their files."""
     types: dict[str, list[pa.DataType]] = {}
-    schemas = by_schema(logs.files)
+    schemas = group_by_schema(logs.files)
     for schema in schemas:
         for name in dict.fromkeys(schema.names):
             # Of two columns of one name neither can be meant, and the check of the logs says so.
@@ -142,19 +142,19 @@ def _sample(logs: Logs, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         there = file.schema.names if file.schema is not None else []
         try:
             with open_log(logs.fs, file) as log:
-                rows = log.batches(group, -(-ROWS // len(groups)), [name for name in names if there.count(name) == 1])
+                rows = log.read_batches(group, -(-ROWS // len(groups)), [name for name in names if there.count(name) == 1])
                 yield from islice(rows, 1)
         except (OSError, pa.ArrowException):
             continue
 
 
 def _values(array: pa.Array) -> list[Any]:
-    array = plain(array)
+    array = to_plain(array)
     if is_text(array.type):
-        return list(texts(array)[0].to_pylist())
+        return list(to_strings(array)[0].to_pylist())
     if _is_context(array.type):
-        return list(passages(array).context.to_pylist())
+        return list(read_passages(array).context.to_pylist())
     try:
-        return list(mended(array)[0].to_pylist())
+        return list(escape_invalid_utf8(array)[0].to_pylist())
     except (ValueError, OverflowError):  # a time that Python doesn't have, such as one in the year 10,000 or of an unknown zone
         return [None] * len(array)

@@ -1,26 +1,26 @@
-"""The input: find Parquet logs, check their columns all at once, and read them as rows of the `logs` schema."""
+"""Find logs, check their columns, and read them as rows of the `logs` schema."""
 
 from ragassay.jobs.input.check import check_logs
-from ragassay.jobs.input.check_values import check_row_ids, check_types, column_fits
-from ragassay.jobs.input.files import LogFile, Logs, same_place, unreadable_error
+from ragassay.jobs.input.check_values import can_cast_column, check_row_ids, check_types
+from ragassay.jobs.input.files import LogFile, Logs, canonical_uri, unreadable_error
 from ragassay.jobs.input.find import find_logs
-from ragassay.jobs.input.formats import group_sizes, parquet_file
-from ragassay.jobs.input.overlap import refuse_overlap
-from ragassay.jobs.input.read import READ_ROWS, read_logs
+from ragassay.jobs.input.formats import list_row_group_sizes, make_parquet_log_file
+from ragassay.jobs.input.overlap import check_no_overlap
+from ragassay.jobs.input.read import READ_BATCH_ROWS, read_logs
 
 __all__ = [
-    "READ_ROWS",
+    "READ_BATCH_ROWS",
     "LogFile",
     "Logs",
+    "can_cast_column",
+    "canonical_uri",
     "check_logs",
+    "check_no_overlap",
     "check_row_ids",
     "check_types",
-    "column_fits",
     "find_logs",
-    "group_sizes",
-    "parquet_file",
+    "list_row_group_sizes",
+    "make_parquet_log_file",
     "read_logs",
-    "refuse_overlap",
-    "same_place",
     "unreadable_error",
 ]

@@ -1,4 +1,4 @@
-"""Check partitions, columns and types of all files of an input by their footers, all at once."""
+"""Check partitions, columns and types of all files by their footers, and report all faults at once."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,31 +7,34 @@ import pyarrow as pa
 
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import errors
-from ragassay.jobs.input.files import Logs, by_schema
+from ragassay.jobs.input.files import Logs, group_by_schema
 from ragassay.jobs.input.messages import can_be_messages
 from ragassay.jobs.input.passages import can_be_context
 from ragassay.jobs.input.text import can_be_ids
-from ragassay.jobs.input.types import always_fits, is_text, merge_schemas
+from ragassay.jobs.input.types import is_lossless_cast, is_text, merge_schemas
 from ragassay.jobs.storage.folder import is_hidden
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import RESERVED_NAMES, passthrough_name
 
 _SHAPES = {
-    "context": (can_be_context, "a string or a list of strings, or of structs with a text (text, page_content, content …)"),
-    "messages": (can_be_messages, "a list of structs with role and content, or a string that holds JSON"),
+    "context": (
+        can_be_context,
+        "a string, a list of strings, or a list of structs with a text (text, page_content, content …)",
+    ),
+    "messages": (can_be_messages, "a list of structs with role and content, or a string of JSON"),
 }
 
 
-def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
-    """Check partitions and columns of all files, and settle the columns that are carried along.
+def check_logs(logs: Logs, columns: Columns, needs_question: bool) -> None:
+    """Check partitions and columns of all files, and determine the pass-through columns.
 
     Args:
-        logs: What `find_logs` gave; `passthrough` and `partition_keys` are filled in.
-        columns: Our columns' names in the logs.
-        question_needed: Whether any SLM's prompt uses the question.
+        logs: Result of `find_logs`; `passthrough` and `partition_keys` are set.
+        columns: Names of our columns in the logs.
+        needs_question: Whether the prompt of an SLM contains the question.
 
     Raises:
-        InputError: Every missing column and wrong type is named at once, with what was found.
+        InputError: Lists every missing column and wrong type at once.
     """
     faults: list[tuple[str, InputError]] = []
     keys = {tuple(key for key, _ in f.partition) for f in logs.files}
@@ -40,94 +43,96 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
     logs.partition_keys = list(min(keys, default=()))
     for key, count in Counter(logs.partition_keys).items():
         if key in RESERVED_NAMES:
-            faults.append(("", InputError(errors.KEY_IS_OURS, key=key)))
+            faults.append(("", InputError(errors.RESERVED_KEY, key=key)))
         if is_hidden(key):
             faults.append(("", InputError(errors.HIDDEN_KEY, key=key)))
         if count > 1:
             faults.append(("", InputError(errors.REPEATED_KEY, key=key)))
-    wanted = _wanted(columns)
-    shown: Counter[str] = Counter()
-    for schema, files in by_schema(logs.files).items():
-        faults_of_schema = _column_faults(schema, wanted, question_needed)
+    required = _required_columns(columns)
+    counts: Counter[str] = Counter()
+    for schema, files in group_by_schema(logs.files).items():
+        faults_of_schema = _column_faults(schema, required, needs_question)
         if columns.row_id is not None:
             faults_of_schema += _id_faults(schema, columns.row_id, columns.row_id != Columns().row_id)
         for fault in faults_of_schema:
-            if str(fault) not in shown:
+            if str(fault) not in counts:
                 faults.append((files[0].path, fault))
-            shown[str(fault)] += len(files)
+            counts[str(fault)] += len(files)
     if faults:
-        more = sum(shown.values()) - len(shown)
-        tail = [f"({more} more of the same in other files)"] if more else []
+        repeats = sum(counts.values()) - len(counts)
+        notes = [f"({repeats} more like these in other files)"] if repeats else []
         if any(fault.code in ("input.missing-column", "input.column-shape") for _, fault in faults):
-            tail.append(f"`ragassay init {logs.uri}` looks for your columns, and writes a job file that names them")
-        lines = "\n  ".join([*(f"{path}: {fault}" if path else str(fault) for path, fault in faults), *tail])
-        found = [{"code": fault.code, "path": path, **fault.fields} for path, fault in faults]
-        raise InputError(errors.FAULTS, uri=logs.uri, count=len(faults), lines=lines, faults=found)
-    logs.passthrough = _passthrough(logs, columns)
+            notes.append(f"`ragassay init {logs.uri}` finds your columns and writes a job file with their names")
+        lines = "\n  ".join([*(f"{path}: {fault}" if path else str(fault) for path, fault in faults), *notes])
+        fault_records = [{"code": fault.code, "path": path, **fault.fields} for path, fault in faults]
+        raise InputError(errors.FAULTS, uri=logs.uri, count=len(faults), lines=lines, faults=fault_records)
+    logs.passthrough = _merge_passthrough(logs, columns)
 
 
-def _wanted(columns: Columns) -> dict[str, str]:
-    """Setting -> the column that it names."""
+def _required_columns(columns: Columns) -> dict[str, str]:
+    """Return setting -> name of the column."""
     if columns.messages is not None:
         return {"messages": columns.messages}
     return {"question": columns.question, "context": columns.context, "response": columns.response}
 
 
-def _column_faults(schema: pa.Schema, wanted: Mapping[str, str], question_needed: bool) -> list[InputError]:
-    twice = [name for name, count in Counter(schema.names).items() if count > 1]
-    if twice:
-        return [InputError(errors.SAME_NAME, columns=", ".join(map(repr, twice)))]
+def _column_faults(schema: pa.Schema, required: Mapping[str, str], needs_question: bool) -> list[InputError]:
+    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
+    if repeated:
+        return [InputError(errors.REPEATED_COLUMN, columns=", ".join(map(repr, repeated)))]
     faults = []
     missing = {
-        ours: name for ours, name in wanted.items() if name not in schema.names and (ours != "question" or question_needed)
+        ours: name for ours, name in required.items() if name not in schema.names and (ours != "question" or needs_question)
     }
     if missing:
-        faults.append(_missing(missing, schema))
-    for ours, name in wanted.items():
+        faults.append(_missing_column_error(missing, schema))
+    for ours, name in required.items():
         if name not in schema.names:
             continue
         kind = schema.field(name).type
         fits, expected = _SHAPES.get(ours, (is_text, "a string"))
         if not fits(kind):
-            faults.append(InputError(errors.COLUMN_SHAPE, column=name, setting=ours, wanted=expected, type=kind))
+            faults.append(InputError(errors.COLUMN_SHAPE, column=name, setting=ours, expected=expected, type=kind))
     return faults
 
 
-def _missing(missing: Mapping[str, str], schema: pa.Schema) -> InputError:
-    wanted = ", ".join(f"{name!r} (input.columns.{ours})" for ours, name in missing.items())
+def _missing_column_error(missing: Mapping[str, str], schema: pa.Schema) -> InputError:
+    names = ", ".join(f"{name!r} (input.columns.{ours})" for ours, name in missing.items())
     known = ", ".join(schema.names)
-    return InputError(errors.MISSING_COLUMN, wanted=wanted, columns=list(missing.values()), known=known)
+    return InputError(errors.MISSING_COLUMN, missing=names, columns=list(missing.values()), known=known)
 
 
-def _id_faults(schema: pa.Schema, name: str, asked_for: bool) -> list[InputError]:
+def _id_faults(schema: pa.Schema, name: str, is_required: bool) -> list[InputError]:
     if name not in schema.names:
-        return [_missing({"row_id": name}, schema)] if asked_for else []
+        return [_missing_column_error({"row_id": name}, schema)] if is_required else []
     kind = schema.field(name).type
     if schema.names.count(name) == 1 and not can_be_ids(kind):
-        return [InputError(errors.COLUMN_SHAPE, column=name, setting="row_id", wanted="a string or a number", type=kind)]
+        return [InputError(errors.COLUMN_SHAPE, column=name, setting="row_id", expected="a string or a number", type=kind)]
     return []
 
 
-def _passthrough(logs: Logs, columns: Columns) -> pa.Schema:
-    ours = {*columns.read, columns.row_id, *logs.partition_keys}
-    schemas: dict[pa.Schema, str] = {}  # and a file that has it
-    for schema, files in by_schema(logs.files).items():
-        carried = [field for field in schema if field.name not in ours]
+def _merge_passthrough(logs: Logs, columns: Columns) -> pa.Schema:
+    used = {*columns.read, columns.row_id, *logs.partition_keys}
+    schemas: dict[pa.Schema, str] = {}  # schema -> path of a file that has it
+    for schema, files in group_by_schema(logs.files).items():
+        carried = [field for field in schema if field.name not in used]
         for field in carried:
             if (name := passthrough_name(field.name)) in logs.partition_keys:
                 raise InputError(errors.KEY_IS_COLUMN, uri=logs.uri, key=name, column=field.name)
         renamed = pa.schema([field.with_name(passthrough_name(field.name)) for field in carried])
-        clash = [name for name, count in Counter(renamed.names).items() if count > 1]
-        if clash:
-            raise InputError(errors.COLUMN_TWICE, uri=logs.uri, path=files[0].path, column=clash)
+        clashes = [name for name, count in Counter(renamed.names).items() if count > 1]
+        if clashes:
+            raise InputError(errors.COLUMN_NAME_CLASH, uri=logs.uri, path=files[0].path, column=clashes)
         schemas.setdefault(renamed, files[0].path)
     try:
-        found = merge_schemas(schemas)
+        merged = merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(errors.MIXED_TYPES, uri=logs.uri, reason=error) from error
     for schema, path in schemas.items():
         for field in schema:
-            kind = found.field(field.name).type
-            if always_fits(field.type, kind) is False:
-                raise InputError(errors.COLUMN_TYPE, uri=logs.uri, column=field.name, type=field.type, path=path, wanted=kind)
-    return pa.schema([*found, *(pa.field(key, pa.string()) for key in logs.partition_keys)])
+            kind = merged.field(field.name).type
+            if is_lossless_cast(field.type, kind) is False:
+                raise InputError(
+                    errors.COLUMN_TYPE, uri=logs.uri, column=field.name, type=field.type, path=path, common_type=kind
+                )
+    return pa.schema([*merged, *(pa.field(key, pa.string()) for key in logs.partition_keys)])

@@ -1,4 +1,4 @@
-"""Retrieved documents as logs write them: what their fields are called, and how they are told in JSON."""
+"""Parse retrieved documents: the names that logs give their fields, and how logs write them as JSON."""
 
 import json
 import re
@@ -11,7 +11,7 @@ TEXT_NAMES = (
     "text", "pagecontent", "content", "document.content", "document.pagecontent", "document.text", "node.text", "payload.text",
     "kwargs.pagecontent", "passage", "chunk", "snippet", "body", "document",
 )  # fmt: skip
-"""Fields that hold a document's text, the likeliest first; `plain_name` of what a log calls them."""
+"""Fields that contain the text of a document, most likely first, as `normalize_name` returns them."""
 
 ID_NAMES = (
     "id", "docid", "documentid", "passageid", "chunkid", "nodeid", "document.id", "document.docid", "document.documentid",
@@ -19,36 +19,36 @@ ID_NAMES = (
 )  # fmt: skip
 RANK_NAMES = ("rank", "document.rank", "metadata.rank")
 SCORE_NAMES = ("score", "document.score", "distance", "relevance", "similarity", "relevancescore", "similarityscore")
-_ASIDE = frozenset(
+_METADATA_NAMES = frozenset(
     {
         *(name.rpartition(".")[2] for name in (*ID_NAMES, *RANK_NAMES, *SCORE_NAMES)), "metadata", "title", "type", "object",
         "source", "sources", "url", "uri", "link", "file", "filename", "filepath", "path", "page", "pagenumber", "index",
         "embedding", "lc",
     }
 )  # fmt: skip
-"""Fields beside a document's text that hold nothing a response could rest on."""
+"""Fields of a document, other than its text, that a response can't rely on."""
 
-_OF_SEARCH = frozenset({"query", "question", "status", "success", "ok", "count", "total", "took", "responsetime", "error"})
+_SEARCH_NAMES = frozenset({"query", "question", "status", "success", "ok", "count", "total", "took", "responsetime", "error"})
 LIST_NAMES = frozenset(
     {
         "documents", "docs", "passages", "chunks", "contexts", "results", "matches", "nodes", "hits", "sourcedocuments",
         "retrieveddocuments", "sourcenodes", "output", "outputs", "result", "data", "items", "value",
     }
 )  # fmt: skip
-"""Fields of an object that hold a list of documents."""
+"""Fields of an object that contain a list of documents."""
 
-_HOLDERS = frozenset(name.partition(".")[0] for name in (*TEXT_NAMES, *ID_NAMES, *RANK_NAMES) if "." in name)
-PARTS_OF_TEXT = frozenset({"text", "input_text", "output_text"})
-"""Types of the parts of a message that are its text."""
+_WRAPPER_NAMES = frozenset(name.partition(".")[0] for name in (*TEXT_NAMES, *ID_NAMES, *RANK_NAMES) if "." in name)
+TEXT_PART_TYPES = frozenset({"text", "input_text", "output_text"})
+"""Types of the parts of a message that are text."""
 
-_SEEN_AS_JSON = re.compile(
+_JSON_START = re.compile(
     r"""\s*(?: \[\s*(?: \{\s*(?:"(?:[^"\\]|\\.)*(?:"\s*:|\Z)|\Z) | "(?:[^"\\]|\\.)*(?:"\s*[,\]]|\Z) )
              | \{\s*"(?:[^"\\]|\\.)*(?:"\s*:|\Z) )""",
     re.VERBOSE | re.DOTALL,
 )
-_BLANK = " \t\r\n"  # of JSON; other blanks are text
-_CUT = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?)?\s*")  # what a cut leaves of a value
-_HALF = re.compile("[\ud800-\udfff]")
+_BLANK = " \t\r\n"  # white space of JSON; any other is text
+_TRUNCATED_VALUE = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?)?\s*")  # a truncated value
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DECODER = json.JSONDecoder()
 
 
@@ -57,9 +57,9 @@ class Document:
     """A retrieved document.
 
     Attributes:
-        text: Its text; None where the log has none, as where a retrieval tells ids and scores alone.
-        id: Its id; None where it has none.
-        rank: Its place in the order of retrieval, lowest first; None where the log doesn't say.
+        text: Text of the document; None if the log has none, for example if a retrieval returns only ids and scores.
+        id: Id of the document; None without one.
+        rank: Position in the order of retrieval, lowest first; None if the log has none.
     """
 
     text: str | None
@@ -67,16 +67,16 @@ class Document:
     rank: float | None = None
 
 
-def plain_name(name: str) -> str:
-    """A field's name as our lists have it: `pageContent`, `page_content` and `Page Content` are one."""
+def normalize_name(name: str) -> str:
+    """Normalize a field name for comparison: `pageContent`, `page_content` and `Page Content` are the same."""
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 
-def decoded(text: str) -> Any:
-    """The list or object that a text is, as JSON; None where it is a text like any other.
+def parse_json(text: str) -> Any:
+    """Parse a text as a JSON list or object; None for any other text.
 
     Raises:
-        ValueError: It begins as JSON does, with a list of objects or strings or an object with a key, and was cut off.
+        ValueError: The text begins as JSON (a list of objects or strings, or an object with a key) and is cut off.
     """
     start = len(text) - len(text.lstrip(_BLANK))
     if text[start : start + 1] not in ("[", "{"):
@@ -84,173 +84,190 @@ def decoded(text: str) -> Any:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError) as error:
-        if _SEEN_AS_JSON.match(text, start) and _cut_off(text, error):
+        if _JSON_START.match(text, start) and _is_cut_off(text, error):
             raise ValueError("it begins as JSON and is cut off") from error
         return None
-    return None if text[end:].strip(_BLANK) else value  # words behind it: a text that begins with a bracket
+    return None if text[end:].strip(_BLANK) else value  # with more text after it, it is text that begins with a bracket
 
 
-def _cut_off(text: str, error: Exception) -> bool:
-    """Whether a text that can't be read as JSON would be it, if it went on; others are no JSON."""
+def _is_cut_off(text: str, error: Exception) -> bool:
+    """Return whether a text that can't be parsed could be the beginning of valid JSON."""
     if isinstance(error, json.JSONDecodeError):
         in_escape = error.msg.startswith("Invalid \\u") and text[error.pos :].isalnum() and len(text) - error.pos < 5
-        return error.msg.startswith("Unterminated") or in_escape or bool(_CUT.fullmatch(text, error.pos))
+        return error.msg.startswith("Unterminated") or in_escape or bool(_TRUNCATED_VALUE.fullmatch(text, error.pos))
     return isinstance(error, RecursionError) and not text.rstrip(_BLANK).endswith(("]", "}"))
 
 
-def lenient(value: Any) -> Any:
-    """What a text is as JSON; the text itself where it is none, or can't be read. Other values stay as they are."""
+def parse_json_if_possible(value: Any) -> Any:
+    """Parse a string as JSON. A string that can't be parsed, and any other value, is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:
-        found = decoded(value)
+        parsed = parse_json(value)
     except ValueError:
         return value
-    return value if found is None else found
+    return value if parsed is None else parsed
 
 
-def whole(text: str) -> str:
-    """A text without halves of characters, which JSON can write and UTF-8 can't: each becomes U+FFFD."""
-    return _HALF.sub("\ufffd", text)
+def replace_surrogates(text: str) -> str:
+    """Replace each lone surrogate by U+FFFD. JSON can contain them, UTF-8 can't."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
-def text_of(content: Any) -> str | None:
-    """The text of a message's content: a string, or a list of parts of which those that are text count; None where none is."""
+def extract_text(content: Any) -> str | None:
+    """Extract the text of a message's content: a string, or the text parts of a list. None without text."""
     if isinstance(content, str):
-        return whole(content)
+        return replace_surrogates(content)
     if isinstance(content, bytes):
         return content.decode("utf-8", "backslashreplace")
     if isinstance(content, Mapping):
-        named = content.get("type") in (None, *PARTS_OF_TEXT)
-        return next((text_of(content[key]) for key in ("text", "content") if named and content.get(key)), None)
+        is_text_part = content.get("type") in (None, *TEXT_PART_TYPES)
+        return next((extract_text(content[key]) for key in ("text", "content") if is_text_part and content.get(key)), None)
     if isinstance(content, Sequence):
-        parts = [part for part in map(text_of, content) if part is not None]
+        parts = [part for part in map(extract_text, content) if part is not None]
         return "\n".join(parts) if parts else None
     return None
 
 
-def document_of(value: Any) -> Document | None:
-    """The document that a value is: a text, or an object with a text, or with an id and nothing of a text; None for others."""
+def parse_document(value: Any) -> Document | None:
+    """Parse a string, an object with a text, or an object with an id and no other content. None for other values."""
     if isinstance(value, str):
-        return Document(whole(value))
+        return Document(replace_surrogates(value))
     if not isinstance(value, Mapping):
         return None
-    fields = _fields(value)
+    fields = _flatten_fields(value)
     texts = [text for name in TEXT_NAMES if (text := _text_field(name, fields.get(name))) is not None]
-    ids = [whole(str(fields[name])) for name in ID_NAMES if isinstance(fields.get(name), str | int) and fields[name] != ""]
-    known = frozenset((*ID_NAMES, *RANK_NAMES, *SCORE_NAMES))
-    if not texts and not (ids and known.issuperset(_told(fields))):
+    ids = [
+        replace_surrogates(str(fields[name]))
+        for name in ID_NAMES
+        if isinstance(fields.get(name), str | int) and fields[name] != ""
+    ]
+    id_names = frozenset((*ID_NAMES, *RANK_NAMES, *SCORE_NAMES))
+    if not texts and not (ids and id_names.issuperset(_names_with_values(fields))):
         return None
-    rank = next((number for name in RANK_NAMES if (number := number_of(fields.get(name))) is not None), None)
+    rank = next((number for name in RANK_NAMES if (number := parse_number(fields.get(name))) is not None), None)
     return Document(next(filter(None, texts), texts[0] if texts else None), ids[0] if ids else None, rank)
 
 
-def _lone(value: Mapping[Any, Any]) -> Document | None:
-    """The document that an object by itself is; None where it tells something beside its text: it may be any object."""
-    found = document_of(value)
-    return found if found is not None and _aside(value, _ASIDE, found.text) else None
+def _parse_lone_document(value: Mapping[Any, Any]) -> Document | None:
+    """Parse an object as a document; None if it has other content than its text, because it may then be any object."""
+    document = parse_document(value)
+    return document if document is not None and _has_only_fields(value, _METADATA_NAMES, document.text) else None
 
 
-def tells_more(value: Any) -> bool:
-    """Whether a tool's object holds something of weight beside its text or its lists of documents."""
+def has_other_content(value: Any) -> bool:
+    """Return whether the object of a tool has relevant content apart from its text or its lists of documents."""
     if not isinstance(value, Mapping):
         return False
-    beside = {k: v for k, v in value.items() if plain_name(str(k)) not in LIST_NAMES or isinstance(v, str | int | float)}
-    one = document_of(value) if len(beside) == len(value) else None
-    return not _aside(beside, _ASIDE | _OF_SEARCH, one.text if one else None)
+    other_fields = {
+        k: v for k, v in value.items() if normalize_name(str(k)) not in LIST_NAMES or isinstance(v, str | int | float)
+    }
+    document = parse_document(value) if len(other_fields) == len(value) else None
+    return not _has_only_fields(other_fields, _METADATA_NAMES | _SEARCH_NAMES, document.text if document else None)
 
 
-def _aside(value: Mapping[Any, Any], names: frozenset[str], text: str | None = None) -> bool:
-    """Whether all fields of an object that are not empty have one of these names, or hold this text."""
-    for key, held in value.items():
-        name = plain_name(str(key))
-        if name in names or held is None or held == "" or (isinstance(held, list | Mapping) and not held):
+def _has_only_fields(value: Mapping[Any, Any], names: frozenset[str], text: str | None = None) -> bool:
+    """Return whether every field of an object is empty, has one of these names, or contains this text."""
+    for key, field_value in value.items():
+        name = normalize_name(str(key))
+        if (
+            name in names
+            or field_value is None
+            or field_value == ""
+            or (isinstance(field_value, list | Mapping) and not field_value)
+        ):
             continue
-        if name in _HOLDERS and isinstance(held, Mapping):
-            if not _aside(held, names, text):
+        if name in _WRAPPER_NAMES and isinstance(field_value, Mapping):
+            if not _has_only_fields(field_value, names, text):
                 return False
-        elif text is None or text_of(held) != text:
+        elif text is None or extract_text(field_value) != text:
             return False
     return True
 
 
-def listed_documents(value: Any) -> list[Document | None] | None:
-    """The documents of a list that was written as JSON, or of one object that tells nothing beside; None for anything else.
+def parse_documents(value: Any) -> list[Document | None] | None:
+    """Parse the documents of a JSON list, or of an object that is a document and has no other content. None for other values.
 
-    An object that is no document is one whose text is its JSON, so that nothing of it is lost.
+    An object of a list that is not a document becomes a document whose text is its JSON, so that nothing is lost.
     """
     if isinstance(value, Mapping):
-        found = _lone(value)
-        return None if found is None else [found]
+        document = _parse_lone_document(value)
+        return None if document is None else [document]
     if not isinstance(value, list) or not all(item is None or isinstance(item, str | Mapping) for item in value):
         return None
-    return in_rank([None if item is None else document_of(item) or Document(_json(item)) for item in value])
+    return sort_by_rank([None if item is None else parse_document(item) or Document(_to_json(item)) for item in value])
 
 
-def documents_in(value: Any, depth: int = 4) -> list[Document] | None:
-    """The documents that a tool or a retrieval has put out, however wrapped: in JSON, in an object that holds a list of them,
-    in a list of such lists; None where there are none.
+def find_documents(value: Any, depth: int = 4) -> list[Document] | None:
+    """Find the documents in the output of a tool or a retrieval.
+
+    They may be in JSON, in an object that contains a list of them, or in nested lists.
 
     Args:
-        value: What it put out.
-        depth: Wrappings that are opened, at most.
+        value: Output of the tool or the retrieval.
+        depth: Maximum number of nested levels.
+
+    Returns:
+        The documents; None if there are none.
     """
-    value = lenient(value)
+    value = parse_json_if_possible(value)
     if depth == 0 or value is None or isinstance(value, str):
         return None
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            if plain_name(str(name)) in LIST_NAMES and not isinstance(inner, str | bytes | int | float | bool):
-                found = documents_in(inner, depth - 1)
-                if found is not None:
-                    return found
-        one = document_of(value)
-        return None if one is None else [one]
+            if normalize_name(str(name)) in LIST_NAMES and not isinstance(inner, str | bytes | int | float | bool):
+                documents = find_documents(inner, depth - 1)
+                if documents is not None:
+                    return documents
+        document = parse_document(value)
+        return None if document is None else [document]
     if not isinstance(value, Sequence):
         return None
-    items = [item for item in (_as_item(item) for item in value) if item is not None]
+    items = [item for item in (_parse_item(item) for item in value) if item is not None]
     if items and all(isinstance(item, list | tuple) for item in items):
-        inner_lists = [documents_in(item, depth - 1) for item in items]
-        return None if None in inner_lists else [one for some in inner_lists for one in some or []]
-    found_ones = [document_of(item) for item in items]
-    return None if None in found_ones else [one for one in in_rank(found_ones) if one is not None]
+        inner_lists = [find_documents(item, depth - 1) for item in items]
+        return None if None in inner_lists else [document for group in inner_lists for document in group or []]
+    parsed_documents = [parse_document(item) for item in items]
+    return (
+        None if None in parsed_documents else [document for document in sort_by_rank(parsed_documents) if document is not None]
+    )
 
 
-def in_rank(documents: Iterable[Document | None]) -> list[Document | None]:
-    """Documents in the order of their ranks, those without one behind them; others stay in the order of the log."""
-    return sorted(documents, key=lambda one: inf if one is None or one.rank is None else one.rank)
+def sort_by_rank(documents: Iterable[Document | None]) -> list[Document | None]:
+    """Sort documents by rank. Documents without a rank come last, in the order of the log."""
+    return sorted(documents, key=lambda document: inf if document is None or document.rank is None else document.rank)
 
 
-def _as_item(item: Any) -> Any:
-    """An item of a list of documents; one that is an object written as JSON is read."""
-    read = lenient(item)
-    return read if isinstance(read, Mapping | list) else item
+def _parse_item(item: Any) -> Any:
+    """Parse an item of a list of documents if it is an object written as JSON."""
+    parsed = parse_json_if_possible(item)
+    return parsed if isinstance(parsed, Mapping | list) else item
 
 
-def _fields(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """Fields by their plain names, those of holders such as `document` and `metadata` with a dot between."""
-    found: dict[str, Any] = {}
-    for key, held in value.items():
-        name = plain_name(str(key))
-        found.setdefault(name, held)
-        inside = lenient(held) if name == "metadata" else held
-        if name in _HOLDERS and isinstance(inside, Mapping):
-            for below, inner in inside.items():
-                found.setdefault(f"{name}.{plain_name(str(below))}", inner)
-    return found
+def _flatten_fields(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the fields by normalized name. Fields of wrappers such as `document` get a prefix: `document.id`."""
+    fields: dict[str, Any] = {}
+    for key, field_value in value.items():
+        name = normalize_name(str(key))
+        fields.setdefault(name, field_value)
+        nested = parse_json_if_possible(field_value) if name == "metadata" else field_value
+        if name in _WRAPPER_NAMES and isinstance(nested, Mapping):
+            for below, inner in nested.items():
+                fields.setdefault(f"{name}.{normalize_name(str(below))}", inner)
+    return fields
 
 
-def _told(fields: Mapping[str, Any]) -> list[str]:
-    """Names of the fields that tell something, metadata aside."""
+def _names_with_values(fields: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that have a value, without metadata."""
     return [name for name, value in fields.items() if value is not None and not name.startswith(("metadata", "document."))]
 
 
 def _text_field(name: str, value: Any) -> str | None:
-    return None if name == "document" and isinstance(value, Mapping) else text_of(value)
+    return None if name == "document" and isinstance(value, Mapping) else extract_text(value)
 
 
-def number_of(value: Any) -> float | None:
-    """The number that a rank is, a text of one too; None for others."""
+def parse_number(value: Any) -> float | None:
+    """Parse a rank, which may be a string, as a number; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -260,5 +277,5 @@ def number_of(value: Any) -> float | None:
     return None if isnan(number) else number
 
 
-def _json(value: Any) -> str:
-    return whole(json.dumps(value, ensure_ascii=False))
+def _to_json(value: Any) -> str:
+    return replace_surrogates(json.dumps(value, ensure_ascii=False))

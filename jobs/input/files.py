@@ -1,4 +1,4 @@
-"""What an input is made of: its files, and what their footers say."""
+"""Describe an input: its files, and what their footers contain."""
 
 import os
 import re
@@ -15,8 +15,8 @@ from ragassay.jobs.input import errors
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import SourceTable
 
-FAULT = "\0fault"
-"""Column that a reader adds, where it has rows that can't be read: why a row can't, null where it can."""
+FAULT_COLUMN = "\0fault"
+"""Column that a reader adds if some rows can't be read: the reason for each of these rows, null for all others."""
 
 
 @dataclass(frozen=True)
@@ -24,19 +24,19 @@ class LogFile:
     """A file of logs.
 
     Attributes:
-        path: Path below the input's root, hive folders kept: the stable part of its rows' ids.
-        uri: Where it lies.
-        fs_path: Its path on the file system.
-        size: Bytes.
-        partition: Its hive folders, as (key, value).
-        rows: Rows it has; None where it can't be read.
-        schema: Its Arrow schema; None where it can't be read.
-        row_groups: Row groups it has: parts that can be read alone.
-        digest: Tells whether it is the same; of Parquet the footer's, which says where all data lie and most of their extremes.
-            None where it can't be read.
-        error: Why it can't be read.
-        mtime: When it was last written, nanoseconds since 1970; None where the store doesn't tell.
-        view: How it is read, where that takes more than its path; None goes by the end of its name.
+        path: Path below the input's root, with hive folders. The stable part of the ids of its rows.
+        uri: Path or URI of the file.
+        fs_path: Path on the file system.
+        size: Size in bytes.
+        partition: Its hive folders as (key, value) pairs.
+        rows: Number of rows; None if the file can't be read.
+        schema: Arrow schema; None if the file can't be read.
+        row_groups: Number of row groups. Each can be read separately.
+        digest: Identifies the content. For Parquet it is the digest of the footer, which contains the positions of all data and
+            most minima and maxima. None if the file can't be read.
+        error: Why the file can't be read.
+        mtime: Time of the last write, in nanoseconds since 1970; None if the store does not provide it.
+        view: How to read the file if its path is not enough; None selects the format by the file's suffix.
     """
 
     path: str
@@ -50,71 +50,71 @@ class LogFile:
     digest: str | None = None
     error: str | None = None
     mtime: int | None = None
-    view: "View | None" = None
+    view: "FileView | None" = None
 
     def __post_init__(self) -> None:
-        """The error is a library's, and goes into the manifest: it may quote a URI whole."""
+        """Remove secrets from the error: it comes from a library, may quote a whole URI, and is stored in the manifest."""
         if self.error is not None:
             object.__setattr__(self, "error", hide_secrets(self.error))
 
     @property
     def partition_path(self) -> str:
-        """Hive path of its folder, such as `dt=2026-11-20`; empty where there is none."""
+        """Return the hive path of its folder, such as `dt=2026-11-20`; empty without a partition."""
         return "/".join(f"{key}={value}" for key, value in self.partition)
 
 
-class Reader(Protocol):
+class LogReader(Protocol):
     """An open file of logs.
 
     Attributes:
-        sizes: Rows of each of its row groups: parts that can be read alone.
+        row_group_sizes: Number of rows of each row group.
     """
 
-    sizes: list[int]
+    row_group_sizes: list[int]
 
-    def batches(self, group: int, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows of a row group.
+    def read_batches(self, row_group: int, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read the rows of a row group.
 
         Args:
-            group: Its number.
-            rows: Rows of a batch, at most.
-            columns: Which; None reads all.
+            row_group: Number of the row group.
+            max_rows: Maximum rows of a batch.
+            columns: Columns to read; None reads all.
 
         Raises:
-            OSError, pa.ArrowException: What is in the file can't be read.
+            OSError, pa.ArrowException: The content of the file can't be read.
         """
         ...
 
 
-class View(Protocol):
-    """How one file is read, as something found out when it was looked at: it travels to where the file is read."""
+class FileView(Protocol):
+    """How to read one file, determined when the file was inspected. It is sent to the worker that reads the file."""
 
-    def open(self, fs: pafs.FileSystem, path: str) -> AbstractContextManager[Reader]:
+    def open(self, fs: pafs.FileSystem, path: str) -> AbstractContextManager[LogReader]:
         """Open the file.
 
         Args:
-            fs: The input's file system.
-            path: The file's path on it.
+            fs: File system of the input.
+            path: Path of the file on it.
         """
         ...
 
 
 @dataclass(frozen=True)
-class Format:
-    """A format that logs may be written in: one file each beside this, and a line in `formats`.
+class FileFormat:
+    """A file format of logs. Each format is one module of this folder and one entry in `formats.FORMATS`.
 
     Attributes:
-        name: Its name, for messages.
-        suffix: End of the names of its files, in small letters.
-        look: Number of rows, schema, number of row groups and digest of a file, put into its entry; and its view, where
-            there is no `open`.
-        open: Opens a file for reading by its path alone; None where each file has a view.
+        name: Name for messages.
+        suffix: Suffix of its files, in lower case.
+        inspect: Reads the number of rows, the schema, the number of row groups and the digest of a file into its entry. Without
+            `open` it also sets the view.
+        open: Opens a file by its path; None if each file has a view.
     """
 
     name: str
     suffix: str
-    look: Callable[[pafs.FileSystem, LogFile], LogFile]
-    open: Callable[[pafs.FileSystem, str], AbstractContextManager[Reader]] | None = None
+    inspect: Callable[[pafs.FileSystem, LogFile], LogFile]
+    open: Callable[[pafs.FileSystem, str], AbstractContextManager[LogReader]] | None = None
 
 
 @dataclass
@@ -122,16 +122,16 @@ class Logs:
     """All files of an input.
 
     Attributes:
-        uri: What the user asked for, as it may be shown and stored: nothing is opened by it.
-        fs: File system they lie on.
+        uri: The input, as it may be shown and stored. It is not used to open files.
+        fs: File system of the files.
         files: Readable files, sorted by path.
-        unreadable: The others.
-        folders: Folders that were searched: real path -> path on the file system by which they were reached.
-        pattern: What a path on the file system has to match, where a glob was asked for.
-        any_name: What a path of a file whose name isn't known yet would have to match.
-        passthrough: Schema of the columns that are carried along, partition keys included, under the names they get.
-        partition_keys: Names of the hive keys, in order.
-        source: Which version of which table they are; None for files.
+        unreadable: Files that can't be read.
+        folders: Folders that were searched: real path -> path by which the folder was reached.
+        pattern: Pattern that paths on the file system must match, if the input is a glob.
+        any_name_pattern: Pattern that a path must match if its file name is not known yet.
+        passthrough: Schema of the pass-through columns and the partition keys, with their names in the output.
+        partition_keys: Hive keys, in order.
+        source: Version of the table that was read; None for files.
     """
 
     uri: str
@@ -140,34 +140,37 @@ class Logs:
     unreadable: list[LogFile] = field(default_factory=list)
     folders: dict[str, str] = field(default_factory=dict)
     pattern: re.Pattern[str] | None = None
-    any_name: re.Pattern[str] | None = None
+    any_name_pattern: re.Pattern[str] | None = None
     passthrough: pa.Schema = field(default_factory=lambda: pa.schema([]))
     partition_keys: list[str] = field(default_factory=list)
     source: SourceTable | None = None
 
     @property
     def size(self) -> int:
-        """Bytes of the readable files."""
+        """Return the total size of the readable files in bytes."""
         return sum(file.size for file in self.files)
 
 
-def by_schema(files: Iterable[LogFile]) -> dict[pa.Schema, list[LogFile]]:
-    """Readable files by their schema: most share one, and what depends on it alone is checked once."""
-    found: dict[pa.Schema, list[LogFile]] = {}
+def group_by_schema(files: Iterable[LogFile]) -> dict[pa.Schema, list[LogFile]]:
+    """Group the readable files by their schema.
+
+    Most files share one schema, so a check that depends only on the schema runs once for all of them.
+    """
+    groups: dict[pa.Schema, list[LogFile]] = {}
     for file in files:
         if file.schema is not None:
-            found.setdefault(file.schema, []).append(file)
-    return found
+            groups.setdefault(file.schema, []).append(file)
+    return groups
 
 
-def same_place(uri: str) -> str:
-    """What is the same for one file, however it was named: by `..`, through links, as `file:///`, or with a key or a query."""
+def canonical_uri(uri: str) -> str:
+    """Return a path or URI that is the same for all names of a file: with `..`, links, `file:///`, credentials or a query."""
     path = uri.removeprefix("file://")
     return strip_credentials(path) if "://" in path else os.path.realpath(path)
 
 
 def unreadable_error(uris: Sequence[str], reason: str) -> InputError:
-    """The error for files that can't be read."""
+    """Create the error for files that can't be read."""
     kind = "logs" if uris[0].lower().endswith((".jsonl", ".ndjson", ".gz", ".arrow")) else "Parquet"
     names = ", ".join(uris)
     return InputError(errors.UNREADABLE_FILES, uris=uris, names=names, kind=kind, reason="".join(reason.splitlines()[:1]))

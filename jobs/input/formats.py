@@ -1,4 +1,4 @@
-"""The formats that logs may be written in, and what is read of a file in whichever it is."""
+"""The file formats of logs, and functions that work with all of them."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,58 +10,65 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input.arrow import ARROW
-from ragassay.jobs.input.files import Format, LogFile, Reader
+from ragassay.jobs.input.files import FileFormat, LogFile, LogReader
 from ragassay.jobs.input.jsonl import JSON_LINES
 from ragassay.jobs.input.parquet import PARQUET, open_parquet
-from ragassay.jobs.storage.folder import READERS
-from ragassay.jobs.storage.object_store import OF_THE_FILE, gave_way, gave_way_error
+from ragassay.jobs.storage.folder import READER_THREADS
+from ragassay.jobs.storage.object_store import FILE_ERROR_CODES, is_store_error, store_error
 
 FORMATS = (PARQUET, *JSON_LINES, ARROW)
-"""A new one is a line here."""
+"""To add a format, add it here."""
 
 
-def format_of(path: str) -> Format | None:
-    """The format of a file, by the end of its name; None where it is none of ours."""
+def find_format(path: str) -> FileFormat | None:
+    """Return the format of a file by its suffix; None if no format has this suffix."""
     return next((kind for kind in FORMATS if path.lower().endswith(kind.suffix)), None)
 
 
-def open_log(fs: pafs.FileSystem, file: LogFile) -> AbstractContextManager[Reader]:
-    """Open a file of logs, in whichever format it is."""
-    if file.view is not None:
-        return file.view.open(fs, file.fs_path)
-    return (_format_of(file.fs_path).open or open_parquet)(fs, file.fs_path)
+def open_log(fs: pafs.FileSystem, log_file: LogFile) -> AbstractContextManager[LogReader]:
+    """Open a file of logs in any format."""
+    if log_file.view is not None:
+        return log_file.view.open(fs, log_file.fs_path)
+    return (_find_format_or_parquet(log_file.fs_path).open or open_parquet)(fs, log_file.fs_path)
 
 
-def parquet_file(path: str) -> LogFile:
-    """A Parquet file of ours, to be opened as logs are."""
+def make_parquet_log_file(path: str) -> LogFile:
+    """Create the entry of one of our own Parquet files, so that it can be opened like a log file."""
     return LogFile(path, path, path, 0, ())
 
 
-def look_at(fs: pafs.FileSystem, files: Sequence[LogFile]) -> list[LogFile]:
-    """Files with how many rows they have and which columns, many at once; or with why they can't be read."""
-    schemas: dict[pa.Schema, pa.Schema] = {}  # most files share one, and need to hold it but once
-    with ThreadPoolExecutor(READERS) as readers:
-        found = readers.map(partial(_look_at, fs), files)
-        return [f if f.schema is None else replace(f, schema=schemas.setdefault(f.schema, f.schema)) for f in found]
+def inspect_files(fs: pafs.FileSystem, files: Sequence[LogFile]) -> list[LogFile]:
+    """Inspect files in parallel.
+
+    Returns:
+        The files with their rows, schema and digest, or with the reason why they can't be read.
+    """
+    schemas: dict[pa.Schema, pa.Schema] = {}  # most files share a schema: keep one copy
+    with ThreadPoolExecutor(READER_THREADS) as threads:
+        inspected = threads.map(partial(_inspect_file, fs), files)
+        return [
+            file if file.schema is None else replace(file, schema=schemas.setdefault(file.schema, file.schema))
+            for file in inspected
+        ]
 
 
-def group_sizes(fs: pafs.FileSystem, file: LogFile) -> list[int]:
-    """Rows of each row group of a file."""
-    with open_log(fs, file) as log:
-        return log.sizes
+def list_row_group_sizes(fs: pafs.FileSystem, file: LogFile) -> list[int]:
+    """Return the number of rows of each row group of a file."""
+    with open_log(fs, file) as reader:
+        return reader.row_group_sizes
 
 
-def _format_of(path: str) -> Format:
-    """The format of a file; one of any other name, that the user gave itself, is taken for Parquet."""
-    return format_of(path) or PARQUET
+def _find_format_or_parquet(path: str) -> FileFormat:
+    """Return the format of a file. A file with another suffix, which the user named itself, is read as Parquet."""
+    return find_format(path) or PARQUET
 
 
-def _look_at(fs: pafs.FileSystem, file: LogFile) -> LogFile:
+def _inspect_file(fs: pafs.FileSystem, file: LogFile) -> LogFile:
     try:
-        found = _format_of(file.fs_path).look(fs, file)
-        list(found.schema.names if found.schema is not None else ())  # a name that is no UTF-8 fails here
-        return found
+        inspected = _find_format_or_parquet(file.fs_path).inspect(fs, file)
+        list(inspected.schema.names if inspected.schema is not None else ())  # a name with invalid UTF-8 fails here
+        return inspected
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        if gave_way(error) and not any(code in str(error) for code in OF_THE_FILE):
-            raise gave_way_error(error, file.uri) from error
+        if is_store_error(error) and not any(code in str(error) for code in FILE_ERROR_CODES):
+            raise store_error(error, file.uri) from error
         return replace(file, error=(str(error).splitlines() or [type(error).__name__])[0])

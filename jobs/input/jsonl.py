@@ -1,4 +1,4 @@
-"""JSON Lines: an object a line. A line that is none is a row all the same, and says why it can't be read."""
+"""Read JSON Lines. A line that is not a JSON object becomes a row with an error."""
 
 import io
 import json
@@ -12,106 +12,109 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.input.files import FAULT, Format, LogFile
-from ragassay.jobs.input.json_types import MOST_KEYS, Seen, fitted
+from ragassay.jobs.input.files import FAULT_COLUMN, FileFormat, LogFile
+from ragassay.jobs.input.json_types import MAX_KEYS, ObservedType, convert_value
 
-STRETCH_BYTES = 16 << 20
-"""Lines of about so many bytes are a row group: a part that can be read alone, from where it begins."""
+LINE_GROUP_BYTES = 16 << 20
+"""Approximate size of a row group. Each row group can be read separately, from its first line."""
 
 _BUFFER = 1 << 20
 _BOM = b"\xef\xbb\xbf"
-_NESTED = 200  # brackets of a line that may be deeper than they can be written again
+_MAX_SAFE_BRACKETS = 200  # with more brackets, a line may be nested too deeply to serialize
 
 
-class Stretch(NamedTuple):
-    """Neighbouring lines: byte at which the first begins, its number from 1, and how many of them are not blank."""
+class LineGroup(NamedTuple):
+    """Consecutive lines: offset in bytes and number (from 1) of the first line, and the number of lines that are not blank."""
 
     offset: int
-    line: int
+    first_line: int
     rows: int
 
 
 @dataclass(frozen=True)
-class Lines:
-    """How a file of JSON Lines is read.
+class JsonLinesView:
+    """How to read a file of JSON Lines.
 
     Attributes:
-        schema: Its columns.
-        stretches: Its row groups.
+        schema: Schema of the file.
+        line_groups: Row groups of the file.
     """
 
     schema: pa.Schema
-    stretches: tuple[Stretch, ...]
+    line_groups: tuple[LineGroup, ...]
 
     @contextmanager
-    def open(self, fs: pafs.FileSystem, path: str) -> Iterator["_Reader"]:
-        """Open it."""
-        yield _Reader(fs, path, self)
+    def open(self, fs: pafs.FileSystem, path: str) -> Iterator["_JsonLinesReader"]:
+        """Open the file."""
+        yield _JsonLinesReader(fs, path, self)
 
 
-class _Reader:
-    def __init__(self, fs: pafs.FileSystem, path: str, lines: Lines) -> None:
-        self._fs, self._path, self._lines = fs, path, lines
-        self.sizes = [stretch.rows for stretch in lines.stretches]
+class _JsonLinesReader:
+    def __init__(self, fs: pafs.FileSystem, path: str, view: JsonLinesView) -> None:
+        self._fs, self._path, self._view = fs, path, view
+        self.row_group_sizes = [stretch.rows for stretch in view.line_groups]
 
-    def batches(self, group: int, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        stretch, schema = self._lines.stretches[group], self._lines.schema
+    def read_batches(self, row_group: int, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        line_group, schema = self._view.line_groups[row_group], self._view.schema
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns if name in schema.names])
-        with _stream(self._fs, self._path) as stream:
-            if stretch.offset:
-                stream.seek(stretch.offset)
-            numbered = islice(_rows(stream, stretch.line), stretch.rows)
-            while batch := list(islice(numbered, rows)):
-                yield _batch([parsed(number, line) for number, line in batch], schema)
+        with _open_stream(self._fs, self._path) as stream:
+            if line_group.offset:
+                stream.seek(line_group.offset)
+            numbered_lines = islice(_read_lines(stream, line_group.first_line), line_group.rows)
+            while batch := list(islice(numbered_lines, max_rows)):
+                yield _make_batch([parse_line(number, line) for number, line in batch], schema)
 
 
-def parsed(number: int, line: bytes) -> tuple[dict[str, Any], str | None]:
-    """The object of a line, and why there is none.
+def parse_line(number: int, line: bytes) -> tuple[dict[str, Any], str | None]:
+    """Parse a line into a JSON object.
 
     Args:
-        number: Of the line, from 1.
-        line: Its bytes.
+        number: Number of the line, from 1.
+        line: Bytes of the line.
+
+    Returns:
+        The object, empty if the line is not one; and the reason why it is not one.
     """
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        found = json.loads(text)
-        if not isinstance(found, dict):
-            return {}, f"line {number}: a JSON object is wanted, and this is a {type(found).__name__}"
-        if "\\ud" in text.lower() or text.count("[") + text.count("{") > _NESTED:
-            json.dumps(found, ensure_ascii=False).encode()  # half a character pair has no bytes, and some depth is too much
-        return found, None
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            return {}, f"line {number}: expected a JSON object, not a {type(value).__name__}"
+        if "\\ud" in text.lower() or text.count("[") + text.count("{") > _MAX_SAFE_BRACKETS:
+            json.dumps(value, ensure_ascii=False).encode()  # fails for a lone surrogate and for deep nesting
+        return value, None
     except UnicodeDecodeError:
-        return {}, f"line {number}: no UTF-8"
+        return {}, f"line {number}: invalid UTF-8"
     except UnicodeEncodeError:
-        return {}, f"line {number}: half a character pair, which is no text"
+        return {}, f"line {number}: a lone surrogate, which is not text"
     except RecursionError:
         return {}, f"line {number}: nested too deeply"
-    except ValueError as error:  # a json.JSONDecodeError, or a number of too many digits
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "a number too long"
-        return {}, f"line {number}: no JSON: {reason}"
+    except ValueError as error:  # a JSONDecodeError, or a number with too many digits
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
+        return {}, f"line {number}: invalid JSON: {reason}"
 
 
-def _batch(rows: Sequence[tuple[dict[str, Any], str | None]], schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [pa.array([fitted(row.get(f.name), f.type) for row, _ in rows], f.type) for f in schema]
+def _make_batch(rows: Sequence[tuple[dict[str, Any], str | None]], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [pa.array([convert_value(row.get(f.name), f.type) for row, _ in rows], f.type) for f in schema]
     faults = pa.array([fault for _, fault in rows], pa.string())
-    return pa.RecordBatch.from_arrays([*arrays, faults], schema=pa.schema([*schema, pa.field(FAULT, pa.string())]))
+    return pa.RecordBatch.from_arrays([*arrays, faults], schema=pa.schema([*schema, pa.field(FAULT_COLUMN, pa.string())]))
 
 
-def _rows(stream: IO[bytes], number: int) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not blank, with their numbers."""
+def _read_lines(stream: IO[bytes], number: int) -> Iterator[tuple[int, bytes]]:
+    """Read the lines that are not blank, with their numbers."""
     while line := stream.readline():
-        if not _blank(line):
+        if not _is_blank(line):
             yield number, line
         number += 1
 
 
-def _blank(line: bytes) -> bool:
+def _is_blank(line: bytes) -> bool:
     return not line.removeprefix(_BOM).strip()
 
 
 @contextmanager
-def _stream(fs: pafs.FileSystem, path: str) -> Iterator[IO[bytes]]:
+def _open_stream(fs: pafs.FileSystem, path: str) -> Iterator[IO[bytes]]:
     if path.lower().endswith(".gz"):
         with fs.open_input_stream(path, compression="gzip") as packed:
             yield io.BufferedReader(packed, _BUFFER)
@@ -120,55 +123,58 @@ def _stream(fs: pafs.FileSystem, path: str) -> Iterator[IO[bytes]]:
         yield io.BufferedReader(source, _BUFFER)
 
 
-def _look(fs: pafs.FileSystem, file: LogFile) -> LogFile:
-    """One pass over the file: types, where stretches begin, and a digest of all bytes."""
-    seen, digest = Seen(), blake2b(digest_size=16)
-    stretches: list[Stretch] = []
-    offset, start, first, rows = 0, 0, 1, 0
-    whole = file.fs_path.lower().endswith(".gz")  # where nothing can be read but from its beginning
-    with _stream(fs, file.fs_path) as stream:
+def _inspect(fs: pafs.FileSystem, file: LogFile) -> LogFile:
+    """Infer the types, find the row groups and compute a digest of all bytes, in one pass."""
+    observed, digest = ObservedType(), blake2b(digest_size=16)
+    line_groups: list[LineGroup] = []
+    offset, start, first_line, rows = 0, 0, 1, 0
+    is_compressed = file.fs_path.lower().endswith(".gz")  # compressed files are read only from the beginning
+    with _open_stream(fs, file.fs_path) as stream:
         for number, line in enumerate(iter(stream.readline, b""), start=1):
             digest.update(line)
             offset += len(line)
-            if not _blank(line):
-                seen.add(parsed(number, line)[0])
+            if not _is_blank(line):
+                observed.add(parse_line(number, line)[0])
                 rows += 1
-            if offset - start >= STRETCH_BYTES and not whole:
-                stretches.append(Stretch(start, first, rows))
-                start, first, rows = offset, number + 1, 0
+            if offset - start >= LINE_GROUP_BYTES and not is_compressed:
+                line_groups.append(LineGroup(start, first_line, rows))
+                start, first_line, rows = offset, number + 1, 0
     if rows:
-        stretches.append(Stretch(start, first, rows))
-    stretches = [stretch for stretch in stretches if stretch.rows]
-    if len(seen.fields) > MOST_KEYS:
-        raise pa.ArrowInvalid(f"its objects have more than {MOST_KEYS} different keys, which would be columns")
-    schema = pa.schema([(name, column.type()) for name, column in seen.fields.items()])
+        line_groups.append(LineGroup(start, first_line, rows))
+    line_groups = [stretch for stretch in line_groups if stretch.rows]
+    if len(observed.fields) > MAX_KEYS:
+        raise pa.ArrowInvalid(f"its objects have more than {MAX_KEYS} different keys, and each would be a column")
+    schema = pa.schema([(name, column.to_arrow()) for name, column in observed.fields.items()])
     return replace(
         file,
-        rows=sum(stretch.rows for stretch in stretches),
+        rows=sum(stretch.rows for stretch in line_groups),
         schema=schema,
-        row_groups=len(stretches),
+        row_groups=len(line_groups),
         digest=digest.hexdigest(),
-        view=Lines(schema, tuple(stretches)),
+        view=JsonLinesView(schema, tuple(line_groups)),
     )
 
 
-def agreed(files: Sequence[LogFile]) -> list[LogFile]:
-    """Files of an input, where columns of JSON Lines that no type holds in all of them are JSON text in each."""
-    mine = [file.schema for file in files if isinstance(file.view, Lines) and file.schema is not None]
-    texts = set()
-    for name in dict.fromkeys(name for schema in mine for name in schema.names):
-        kinds = [pa.schema([schema.field(name)]) for schema in dict.fromkeys(mine) if name in schema.names]
+def unify_column_types(files: Sequence[LogFile]) -> list[LogFile]:
+    """Convert a column of JSON Lines to text in all files if its types have no common type."""
+    schemas = [file.schema for file in files if isinstance(file.view, JsonLinesView) and file.schema is not None]
+    text_columns = set()
+    for name in dict.fromkeys(name for schema in schemas for name in schema.names):
+        fields = [pa.schema([schema.field(name)]) for schema in dict.fromkeys(schemas) if name in schema.names]
         try:
-            pa.unify_schemas(kinds, promote_options="permissive")
+            pa.unify_schemas(fields, promote_options="permissive")
         except (pa.ArrowInvalid, pa.ArrowTypeError):
-            texts.add(name)
-    return [_as_text(file, texts) if isinstance(file.view, Lines) and texts else file for file in files]
+            text_columns.add(name)
+    return [
+        _use_text_columns(file, text_columns) if isinstance(file.view, JsonLinesView) and text_columns else file
+        for file in files
+    ]
 
 
-def _as_text(file: LogFile, names: Collection[str]) -> LogFile:
-    assert isinstance(file.view, Lines) and file.schema is not None
+def _use_text_columns(file: LogFile, names: Collection[str]) -> LogFile:
+    assert isinstance(file.view, JsonLinesView) and file.schema is not None
     schema = pa.schema([pa.field(f.name, pa.string()) if f.name in names else f for f in file.schema])
     return replace(file, schema=schema, view=replace(file.view, schema=schema))
 
 
-JSON_LINES = tuple(Format("JSON Lines", suffix, _look) for suffix in (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"))
+JSON_LINES = tuple(FileFormat("JSON Lines", suffix, _inspect) for suffix in (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"))

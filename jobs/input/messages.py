@@ -1,4 +1,4 @@
-"""Conversations as rows: the last question, the passages that the model was given, and its answer."""
+"""Read conversations as rows: the last question, the passages that the model received, and its response."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.input.documents import (
-    PARTS_OF_TEXT,
+    TEXT_PART_TYPES,
     Document,
-    decoded,
-    documents_in,
-    lenient,
-    plain_name,
-    tells_more,
-    text_of,
+    extract_text,
+    find_documents,
+    has_other_content,
+    normalize_name,
+    parse_json,
+    parse_json_if_possible,
 )
-from ragassay.jobs.input.passages import TEXTS, to_columns
-from ragassay.jobs.input.text import mended, texts
-from ragassay.jobs.input.types import is_list, is_text, plain, plain_type
+from ragassay.jobs.input.passages import TEXT_LIST, documents_to_columns
+from ragassay.jobs.input.text import escape_invalid_utf8, to_strings
+from ragassay.jobs.input.types import is_list, is_text, plain_type, to_plain
 
 USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 _ROLES = {
@@ -27,25 +27,25 @@ _ROLES = {
     TOOL: ("tool", "function", "ipython", "observation"),
     SYSTEM: ("system", "developer"),
 }
-ROLE_OF = {synonym: role for role, synonyms in _ROLES.items() for synonym in synonyms}
-"""What a log calls a role -> what it is; any other role is itself."""
+ROLE_SYNONYMS = {synonym: role for role, synonyms in _ROLES.items() for synonym in synonyms}
+"""Role in a log -> standard role. Any other role is kept."""
 
-_OF_ROLE = ("role", "from", "type", "author", "sender")
-_OF_CONTENT = ("content", "value", "text", "parts", "message")
-_TOOL_PARTS = ("tool_result", "function_call_output", "tool_call_response")
-_NOT_SPOKEN = ("tool_use", "function_call", "reasoning", "tool_call", "thinking")
-_MEDIA = ("image", "image_url", "input_image", "audio", "input_audio", "file", "input_file", "video", "video_url")
-_PARTS = frozenset((*PARTS_OF_TEXT, *_TOOL_PARTS, *_NOT_SPOKEN, *_MEDIA))
+_ROLE_FIELDS = ("role", "from", "type", "author", "sender")
+_CONTENT_FIELDS = ("content", "value", "text", "parts", "message")
+_TOOL_PART_TYPES = ("tool_result", "function_call_output", "tool_call_response")
+_SILENT_PART_TYPES = ("tool_use", "function_call", "reasoning", "tool_call", "thinking")
+_MEDIA_PART_TYPES = ("image", "image_url", "input_image", "audio", "input_audio", "file", "input_file", "video", "video_url")
+_PART_TYPES = frozenset((*TEXT_PART_TYPES, *_TOOL_PART_TYPES, *_SILENT_PART_TYPES, *_MEDIA_PART_TYPES))
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A message.
+    """A message of a conversation.
 
     Attributes:
-        role: Who speaks.
-        text: What is said; None where nothing is, as beside a call of a tool.
-        content: As the log has it.
+        role: Role of the author.
+        text: Text of the message; None without text, for example in a tool call.
+        content: Content as the log has it.
     """
 
     role: str
@@ -54,13 +54,13 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Talk:
-    """What a conversation is as a row.
+class Conversation:
+    """A conversation as a row.
 
     Attributes:
-        question: The last user turn.
-        documents: What the turns that hold passages hold; None where there is none.
-        response: The last assistant turn behind it that says something.
+        question: Text of the last user turn.
+        documents: Documents in the turns that contain passages; None without any.
+        response: Last assistant turn with text after the question.
     """
 
     question: str | None = None
@@ -69,168 +69,175 @@ class Talk:
 
 
 @dataclass(frozen=True)
-class Talks:
+class ConversationColumn:
     """A column of conversations.
 
     Attributes:
         question: string.
         context: list<string>.
-        ids: list<string>; see `passages.Passages`.
+        ids: list<string>; see `passages.PassageColumn`.
         response: string.
-        no_utf8: Rows that hold bytes which are no UTF-8.
-        no_talk: Rows that hold something else than messages, or JSON which can't be read; their context is what stands there.
+        invalid_utf8: Numbers of the rows with invalid UTF-8.
+        invalid_messages: Numbers of the rows that contain no messages or invalid JSON. Their context is the content of the
+            column.
     """
 
     question: pa.Array
     context: pa.Array
     ids: pa.Array
     response: pa.Array
-    no_utf8: list[int]
-    no_talk: list[int]
+    invalid_utf8: list[int]
+    invalid_messages: list[int]
 
 
 def can_be_messages(kind: pa.DataType) -> bool:
-    """Whether a column of this type can be read as conversations: JSON, or lists of structs, maps or JSON."""
+    """Return whether a column of this type can be read as conversations: JSON, or lists of structs, maps or JSON."""
     kind = plain_type(kind)
     if not is_list(kind):
         return is_text(kind)
     inner = kind.value_type
     if pa.types.is_struct(inner):
-        names = {plain_name(one.name) for one in inner}
-        return bool(names & set(_OF_ROLE)) and bool(names & set(_OF_CONTENT))
+        names = {normalize_name(field.name) for field in inner}
+        return bool(names & set(_ROLE_FIELDS)) and bool(names & set(_CONTENT_FIELDS))
     return pa.types.is_map(inner) or is_text(inner)
 
 
-def talks(array: pa.Array, roles: Sequence[str]) -> Talks:
-    """Conversations as rows.
+def read_conversations(array: pa.Array, roles: Sequence[str]) -> ConversationColumn:
+    """Read a column of conversations.
 
     Args:
-        array: Of a type that `can_be_messages`.
-        roles: Which turns hold passages: those of the first of these roles that has any.
+        array: Array of a type that `can_be_messages`.
+        roles: Roles whose turns contain passages. The first role with such a turn is used.
     """
-    array = plain(array)
-    flat = is_text(array.type) or (is_list(array.type) and is_text(array.type.value_type))
-    array, no_utf8 = texts(array) if flat else mended(array)
-    found: list[Talk] = []
-    no_talk = []
+    array = to_plain(array)
+    is_text_column = is_text(array.type) or (is_list(array.type) and is_text(array.type.value_type))
+    array, invalid_utf8 = to_strings(array) if is_text_column else escape_invalid_utf8(array)
+    conversations: list[Conversation] = []
+    invalid_messages = []
     for number, value in enumerate(array.to_pylist()):
         try:
-            found.append(talk_of(turns_of(value), roles) if value is not None else Talk())
+            conversations.append(parse_conversation(parse_turns(value), roles) if value is not None else Conversation())
         except ValueError:
-            no_talk.append(number)
-            shown = value if isinstance(value, list) and flat else [str(value)]
-            found.append(Talk(documents=[Document(text) for text in shown]))
-        if not flat and number not in no_utf8 and _has_bad_bytes(value):
-            no_utf8.append(number)
-    context, ids = to_columns([talk.documents for talk in found])
-    return Talks(
-        pa.array([talk.question for talk in found], pa.string()),
-        context.cast(TEXTS),
+            invalid_messages.append(number)
+            texts_shown = value if isinstance(value, list) and is_text_column else [str(value)]
+            conversations.append(Conversation(documents=[Document(text) for text in texts_shown]))
+        if not is_text_column and number not in invalid_utf8 and _has_invalid_utf8(value):
+            invalid_utf8.append(number)
+    context, ids = documents_to_columns([talk.documents for talk in conversations])
+    return ConversationColumn(
+        pa.array([talk.question for talk in conversations], pa.string()),
+        context.cast(TEXT_LIST),
         ids,
-        pa.array([talk.response for talk in found], pa.string()),
-        no_utf8,
-        no_talk,
+        pa.array([talk.response for talk in conversations], pa.string()),
+        invalid_utf8,
+        invalid_messages,
     )
 
 
-def turns_of(value: Any) -> list[Turn]:
-    """The messages of a conversation.
+def parse_turns(value: Any) -> list[Turn]:
+    """Parse the messages of a conversation.
 
     Args:
-        value: A list of messages, an object that holds one, or either as JSON.
+        value: A list of messages, an object that contains one, or either as JSON.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The value is something else.
     """
     if isinstance(value, str):
-        value = decoded(value) if value.strip() else []
+        value = parse_json(value) if value.strip() else []
     if isinstance(value, Mapping):
         value = next((value[key] for key in ("messages", "conversation") if key in value), [value])
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise ValueError("no list of messages")
-    return [turn for message in value if message is not None for turn in _turns(message)]
+    return [turn for message in value if message is not None for turn in _message_turns(message)]
 
 
-def talk_of(turns: Sequence[Turn], roles: Sequence[str] = (TOOL, SYSTEM)) -> Talk:
-    """What a conversation is as a row; see `talks`."""
-    asked = [i for i, turn in enumerate(turns) if turn.role == USER and turn.text]
-    begin = asked[-1] if asked else -1
-    said = [i for i, turn in enumerate(turns) if turn.role == ASSISTANT and turn.text and turn.text.strip() and i > begin]
-    end = said[-1] if said else len(turns)
-    holders = [[turn for turn in turns[:end] if turn.role == role and turn.text] for role in roles]
-    documents = [one for turn in next(filter(None, holders), []) for one in _documents(turn)]
-    return Talk(turns[begin].text if asked else None, documents or None, turns[end].text if said else None)
+def parse_conversation(turns: Sequence[Turn], roles: Sequence[str] = (TOOL, SYSTEM)) -> Conversation:
+    """Convert the turns of a conversation to a row; see `read_conversations`."""
+    questions = [i for i, turn in enumerate(turns) if turn.role == USER and turn.text]
+    question_at = questions[-1] if questions else -1
+    answers = [
+        i for i, turn in enumerate(turns) if turn.role == ASSISTANT and turn.text and turn.text.strip() and i > question_at
+    ]
+    answer_at = answers[-1] if answers else len(turns)
+    passage_turns = [[turn for turn in turns[:answer_at] if turn.role == role and turn.text] for role in roles]
+    documents = [document for turn in next(filter(None, passage_turns), []) for document in _turn_documents(turn)]
+    return Conversation(
+        turns[question_at].text if questions else None, documents or None, turns[answer_at].text if answers else None
+    )
 
 
-def _documents(turn: Turn) -> list[Document]:
-    """The documents of a turn; the whole of its text where it holds no list of them."""
-    found = documents_in(turn.text) if turn.role == TOOL and not tells_more(lenient(turn.text)) else None
-    return found if found and all(one.text for one in found) else [Document(turn.text)]
+def _turn_documents(turn: Turn) -> list[Document]:
+    """Return the documents of a turn; its whole text as one document if it contains no list of documents."""
+    documents = (
+        find_documents(turn.text) if turn.role == TOOL and not has_other_content(parse_json_if_possible(turn.text)) else None
+    )
+    return documents if documents and all(document.text for document in documents) else [Document(turn.text)]
 
 
-def _turns(message: Any) -> list[Turn]:
-    """A message, parted where it holds what tools answered."""
+def _message_turns(message: Any) -> list[Turn]:
+    """Parse a message into turns: one for each tool result in it, and one for the rest."""
     if isinstance(message, str):
-        message = decoded(message)
+        message = parse_json(message)
     if isinstance(message, Sequence) and not isinstance(message, str | bytes):
         pairs = [pair for pair in message if isinstance(pair, tuple) and len(pair) == 2]
         message = dict(pairs) if len(pairs) == len(message) else None
     if not isinstance(message, Mapping):
         raise ValueError("no message")
-    message = _inner(message)
-    fields = {plain_name(str(name)): value for name, value in message.items()}
-    if fields.get("type") in _NOT_SPOKEN:
+    message = _unwrap_langchain(message)
+    fields = {normalize_name(str(name)): value for name, value in message.items()}
+    if fields.get("type") in _SILENT_PART_TYPES:
         return []
-    if fields.get("type") in _TOOL_PARTS:
-        return [_tool_turn(fields)]
-    role = next((fields[name] for name in _OF_ROLE if isinstance(fields.get(name), str)), None)
+    if fields.get("type") in _TOOL_PART_TYPES:
+        return [_make_tool_turn(fields)]
+    role = next((fields[name] for name in _ROLE_FIELDS if isinstance(fields.get(name), str)), None)
     if role is None:
         raise ValueError("a message without a role")
-    content = next((fields[name] for name in _OF_CONTENT if fields.get(name) is not None), None)
-    content = _parts_of(content) or content
+    content = next((fields[name] for name in _CONTENT_FIELDS if fields.get(name) is not None), None)
+    content = _parse_parts(content) or content
     parts = content if isinstance(content, list) else [content]
-    tools = [part for part in parts if isinstance(part, Mapping) and part.get("type") in _TOOL_PARTS]
-    rest = [part for part in parts if not any(part is one for one in tools)]
-    turns = [_tool_turn({plain_name(str(name)): value for name, value in part.items()}) for part in tools]
+    tools = [part for part in parts if isinstance(part, Mapping) and part.get("type") in _TOOL_PART_TYPES]
+    rest = [part for part in parts if not any(part is tool_part for tool_part in tools)]
+    turns = [_make_tool_turn({normalize_name(str(name)): value for name, value in part.items()}) for part in tools]
     if rest or not tools:
-        turns.append(Turn(_role(role), text_of(rest if isinstance(content, list) else content), content))
+        turns.append(Turn(_normalize_role(role), extract_text(rest if isinstance(content, list) else content), content))
     return turns
 
 
-def _parts_of(content: Any) -> list[Any] | None:
-    """The parts of a content that was written as their JSON, as where other messages of its column have texts.
+def _parse_parts(content: Any) -> list[Any] | None:
+    """Parse content that is a JSON list of parts, as it is written if other messages of the column have text.
 
-    Lists of anything else, or of parts with ids, as documents have them, stay the text that they are.
+    Any other list, and parts with ids, which are documents, stay text.
     """
-    parts = lenient(content) if isinstance(content, str) else None
+    parts = parse_json_if_possible(content) if isinstance(content, str) else None
     if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
         return None
-    known = all(isinstance(part.get("type"), str) and part["type"] in _PARTS for part in parts)
-    return parts if known and not any(part["type"] in PARTS_OF_TEXT and "id" in part for part in parts) else None
+    has_known_types = all(isinstance(part.get("type"), str) and part["type"] in _PART_TYPES for part in parts)
+    return parts if has_known_types and not any(part["type"] in TEXT_PART_TYPES and "id" in part for part in parts) else None
 
 
-def _inner(message: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """A message as LangChain serialises it, `kwargs` or `data` around what is said, and its class for a role."""
+def _unwrap_langchain(message: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Unwrap a message that LangChain serialized: the content is in `kwargs` or `data`, and the class name states the role."""
     inner = message.get("kwargs") or message.get("data")
     if not isinstance(inner, Mapping) or "content" not in inner:
         return message
-    path = message.get("id")
-    kind = path[-1] if isinstance(path, list) and path else message.get("type")
+    class_path = message.get("id")
+    kind = class_path[-1] if isinstance(class_path, list) and class_path else message.get("type")
     role = str(inner.get("type") or kind or "").lower().removesuffix("message")
     return {**inner, "role": inner.get("role") or role}
 
 
-def _role(name: str) -> str:
-    plainly = name.lower().strip()
-    return ROLE_OF.get(plainly, ROLE_OF.get(plainly.removesuffix("message"), plainly))
+def _normalize_role(name: str) -> str:
+    normalized = name.lower().strip()
+    return ROLE_SYNONYMS.get(normalized, ROLE_SYNONYMS.get(normalized.removesuffix("message"), normalized))
 
 
-def _tool_turn(fields: Mapping[str, Any]) -> Turn:
+def _make_tool_turn(fields: Mapping[str, Any]) -> Turn:
     content = next((fields[name] for name in ("content", "output", "response", "result") if fields.get(name) is not None), None)
-    return Turn(TOOL, text_of(content), content)
+    return Turn(TOOL, extract_text(content), content)
 
 
-def _has_bad_bytes(value: Any) -> bool:
+def _has_invalid_utf8(value: Any) -> bool:
     if isinstance(value, bytes):
         try:
             value.decode("utf-8")
@@ -238,5 +245,5 @@ def _has_bad_bytes(value: Any) -> bool:
             return True
         return False
     if isinstance(value, Mapping):
-        return any(map(_has_bad_bytes, value.values()))
-    return isinstance(value, list | tuple) and any(map(_has_bad_bytes, value))
+        return any(map(_has_invalid_utf8, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_invalid_utf8, value))

@@ -1,44 +1,62 @@
-"""An output folder and its input must lie apart, or the next night reads verdicts as logs."""
+"""Check that the output folder and the input don't overlap; otherwise the next run would read verdicts as logs."""
 
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.storage.folder import Folder, is_hidden, real_path
 from ragassay.pipeline.errors import InputError
 
-_JSON = ("manifest.json", "estimate.json", "evaluation.json", "judge/judge.json", "stats/stats.json", "stats/{day}/stats.json")
-_DAY = "dt=2026-11-23"  # such as rows of traces lie under
+_JSON_FILES = (
+    "manifest.json",
+    "estimate.json",
+    "evaluation.json",
+    "judge/judge.json",
+    "stats/stats.json",
+    "stats/{day}/stats.json",
+)
+_EXAMPLE_DAY = "dt=2026-11-23"  # an example of the partitions of a trace export
 
 
-def refuse_overlap(logs: Logs, output: Folder, *, export: bool = False) -> None:
-    """Refuse an output folder that lies in its input, or holds a part of it; links are followed.
+def check_no_overlap(logs: Logs, output: Folder, *, is_trace_export: bool = False) -> None:
+    """Refuse an output folder that is inside its input or contains a part of it. Links are followed.
 
-    A place that is passed over when the input is searched, such as `logs/_audit`, or that its glob does not mean, is none.
+    An output folder is accepted if the search for logs skips it, such as `logs/_audit`, or if the input's glob does not match
+    it.
 
     Args:
-        logs: What was found of the input.
+        logs: Files of the input.
         output: The output folder.
-        export: Whether it is an export of traces: JSON is read of it too, and the output is partitioned by days.
+        is_trace_export: Whether the input is a trace export: its JSON files are read too, and the output is partitioned by day.
 
     Raises:
-        InputError: It does.
+        InputError: The folders overlap.
     """
     if type(logs.fs) is not type(output.fs):
         return
     root = real_path(output.fs, output.root)
     inside = [f.uri for f in (*logs.files, *logs.unreadable) if real_path(logs.fs, f.fs_path).startswith(root + "/")]
     if inside:
-        raise InputError(errors.HOLDS_OUTPUT, uri=logs.uri, file=inside[0])
-    above = [folder for folder in logs.folders if f"{root}/".startswith(f"{folder.rstrip('/')}/")]
-    if not above:
+        raise InputError(errors.CONTAINS_OUTPUT, uri=logs.uri, file=inside[0])
+    containing = [folder for folder in logs.folders if f"{root}/".startswith(f"{folder.rstrip('/')}/")]
+    if not containing:
         return
-    nearest = max(above, key=len)
-    below = root[len(nearest) :].strip("/")
-    if below and is_hidden(below):
+    nearest = max(containing, key=len)
+    relative = root[len(nearest) :].strip("/")
+    if relative and is_hidden(relative):
         return
-    named = "/".join(filter(None, [logs.folders[nearest].rstrip("/"), below]))
-    places = {_DAY} if export else {f.partition_path for f in logs.files}
-    ours = ["/".join(filter(None, [named, d, place, "part-0.parquet"])) for d in ("raw", "scored") for place in places]
-    others = [f"{named}/{name.format(day=_DAY)}" for name in _JSON] if export else []
-    means = logs.pattern is not None and any(map(logs.pattern.fullmatch, [f"{named}/frequencies.parquet", *ours, *others]))
-    if logs.pattern is None or means or (logs.any_name is not None and any(map(logs.any_name.fullmatch, ours))):
+    output_path = "/".join(filter(None, [logs.folders[nearest].rstrip("/"), relative]))
+    partition_paths = {_EXAMPLE_DAY} if is_trace_export else {f.partition_path for f in logs.files}
+    data_paths = [
+        "/".join(filter(None, [output_path, folder, path, "part-0.parquet"]))
+        for folder in ("raw", "scored")
+        for path in partition_paths
+    ]
+    json_paths = [f"{output_path}/{name.format(day=_EXAMPLE_DAY)}" for name in _JSON_FILES] if is_trace_export else []
+    is_matched = logs.pattern is not None and any(
+        map(logs.pattern.fullmatch, [f"{output_path}/frequencies.parquet", *data_paths, *json_paths])
+    )
+    if (
+        logs.pattern is None
+        or is_matched
+        or (logs.any_name_pattern is not None and any(map(logs.any_name_pattern.fullmatch, data_paths)))
+    ):
         raise InputError(errors.INSIDE_INPUT, output=output.uri, input=logs.uri)

@@ -1,4 +1,4 @@
-"""Arrow types of logs: the plain ones that every later step can work with, and what holds the values of several files."""
+"""Convert and compare the Arrow types of log columns."""
 
 from collections.abc import Callable, Iterable
 
@@ -10,7 +10,10 @@ _PLAIN_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """A type without dictionaries, views and extensions, which merge with nothing and which few functions can work on."""
+    """Return a type without dictionaries, views and extensions.
+
+    Types with these can't be merged, and few Arrow functions support them.
+    """
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind):
@@ -32,25 +35,28 @@ def _plain_nested(kind: pa.DataType) -> pa.DataType:
     return pa.large_list(value) if large else pa.list_(value)
 
 
-def plain(array: pa.Array) -> pa.Array:
-    """An array as its plain type."""
+def to_plain(array: pa.Array) -> pa.Array:
+    """Convert an array to its plain type; see `plain_type`."""
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
-        return plain(array.storage)
+        return to_plain(array.storage)
     if pa.types.is_dictionary(kind):
-        values = plain(array.dictionary)  # first: there is no decoding to views
+        values = to_plain(array.dictionary)  # first, because dictionaries of views can't be decoded
         return pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
     if kind in _PLAIN_VIEWS:
         return array.cast(_PLAIN_VIEWS[kind])
-    return array if plain_type(kind) == kind else rebuilt(array, plain)
+    return array if plain_type(kind) == kind else map_children(array, to_plain)
 
 
-def rebuilt(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """A list, struct or map whose children are changed, as its plain type.
+def map_children(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Apply a function to the children of a list, struct or map array.
 
     Args:
-        array: The array.
-        change: From a child to another of the same length.
+        array: List, struct or map array.
+        change: Maps a child to an array of the same length.
+
+    Returns:
+        The array with the new children, as its plain type.
     """
     kind, nulls = array.type, pc.is_null(array)
     if pa.types.is_struct(kind):
@@ -68,19 +74,19 @@ def rebuilt(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array
 
 
 def _offsets(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Offsets of an array's lists into its flattened values, which hold nothing of null lists."""
+    """Return the offsets of an array's lists into its flattened values, which contain nothing for null lists."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), kind)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type can hold text: strings, bytes (checked row by row), or nothing but nulls."""
+    """Return whether a column of this type can contain text: strings, bytes (checked row by row), or only nulls."""
     kind = plain_type(kind)
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether it is any of Arrow's lists."""
+    """Return whether a type is one of Arrow's list types."""
     plain_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     return bool(plain_list or _is_list_view(kind))
 
@@ -89,33 +95,41 @@ def _is_list_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
-def holds_strings(kind: pa.DataType) -> bool:
-    """Whether a plain type is a string, or has one inside."""
+def contains_strings(kind: pa.DataType) -> bool:
+    """Return whether a plain type is a string type or contains one."""
     if pa.types.is_nested(kind):
-        return any(holds_strings(kind.field(i).type) for i in range(kind.num_fields))
+        return any(contains_strings(kind.field(i).type) for i in range(kind.num_fields))
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def may_hold_text(kind: pa.DataType) -> bool:
-    """Whether a type is text or bytes, or has some inside."""
+def may_contain_text(kind: pa.DataType) -> bool:
+    """Return whether a type is a string or bytes type, or contains one."""
     kind = plain_type(kind)
     if pa.types.is_nested(kind):
-        return any(may_hold_text(kind.field(i).type) for i in range(kind.num_fields))
-    return bool(holds_strings(kind) or is_text(kind) or pa.types.is_fixed_size_binary(kind))
+        return any(may_contain_text(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(contains_strings(kind) or is_text(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def merge_schemas(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """Columns that hold those of several schemas, all of plain types.
+    """Merge schemas into one whose types can represent the values of all of them.
 
     Raises:
-        pa.ArrowInvalid, pa.ArrowTypeError: A column has types that nothing holds.
+        pa.ArrowInvalid, pa.ArrowTypeError: The types of a column have no common type.
     """
-    plains = [pa.schema([pa.field(f.name, plain_type(f.type)) for f in schema]) for schema in schemas]
-    return pa.unify_schemas(plains, promote_options="permissive")
+    plain_schemas = [pa.schema([pa.field(f.name, plain_type(f.type)) for f in schema]) for schema in schemas]
+    return pa.unify_schemas(plain_schemas, promote_options="permissive")
 
 
-def always_fits(kind: pa.DataType, wider: pa.DataType) -> bool | None:
-    """Whether every value of a type can be cast to another one, and nothing of it is lost; None where it depends."""
+def is_lossless_cast(kind: pa.DataType, wider: pa.DataType) -> bool | None:
+    """Return whether every value of a type can be cast to a wider one without loss.
+
+    Args:
+        kind: Type of the values.
+        wider: Plain type to cast to.
+
+    Returns:
+        None if it depends on the values.
+    """
     kind = plain_type(kind)
     if kind == wider:
         return True
@@ -124,6 +138,6 @@ def always_fits(kind: pa.DataType, wider: pa.DataType) -> bool | None:
     except pa.ArrowException:
         return False
     if "decimal" in str(kind) and "decimal" not in str(wider):
-        return False  # the cast to a float says nothing of what it rounds
+        return False  # the cast to a float rounds without an error
     texts = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
     return True if pa.types.is_null(kind) or pa.types.is_floating(kind) or kind in texts else None

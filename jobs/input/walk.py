@@ -1,4 +1,4 @@
-"""Every file below a folder, once."""
+"""List every file below a folder once."""
 
 import os
 import re
@@ -15,13 +15,13 @@ from ragassay.pipeline.errors import InputError
 
 
 @dataclass
-class Found:
-    """What lies below a folder; hidden files, and all below folders that begin with `_` or a dot, are passed over.
+class FolderListing:
+    """The files below a folder. Files and folders whose name begins with `_` or a dot are skipped.
 
     Attributes:
-        files: Sorted by path.
-        folders: Real path -> path by which it was reached.
-        tables: Folders among them that hold a Delta or Iceberg table, sorted.
+        files: Files, sorted by path.
+        folders: Real path -> path by which the folder was reached.
+        tables: Folders that contain a Delta or Iceberg table, sorted.
     """
 
     files: list[pafs.FileInfo]
@@ -29,38 +29,39 @@ class Found:
     tables: list[str] = field(default_factory=list)
 
 
-_DELTA = "/_delta_log/"
-_ICEBERG = re.compile(r"(.*)/metadata/[^/]+\.metadata\.json")
+_DELTA_LOG = "/_delta_log/"
+_ICEBERG_METADATA = re.compile(r"(.*)/metadata/[^/]+\.metadata\.json")
 
 
-def walk(fs: pafs.FileSystem, root: str) -> Found:
-    """Find all files below a folder.
+def walk_folder(fs: pafs.FileSystem, root: str) -> FolderListing:
+    """List all files below a folder.
 
-    On a local disk links are followed, but a file or folder that is reached by its own path as well, or by several links,
-    counts once, under its own path if it has one; a link to a folder above it ends there.
+    On a local disk, links are followed. A file or folder that can be reached by several paths counts once, under its own path
+    if it
+    has one below the root. A link to a parent folder is not followed.
 
     Args:
         fs: File system.
-        root: The folder.
+        root: Folder to list.
 
     Raises:
         OSError: A folder can't be read.
-        InputError: A name is no UTF-8.
+        InputError: A name is not valid UTF-8.
     """
     if isinstance(fs, pafs.LocalFileSystem):
         paths, folders = _walk_disk(root)
-        deltas = [folder for folder in folders.values() if Path(f"{folder}{_DELTA}").is_dir()]
-        return Found(fs.get_file_info(paths), folders, _tables(paths, deltas))
+        deltas = [folder for folder in folders.values() if Path(f"{folder}{_DELTA_LOG}").is_dir()]
+        return FolderListing(fs.get_file_info(paths), folders, _merge_tables(paths, deltas))
     infos = fs.get_file_info(pafs.FileSelector(root, recursive=True))
-    wanted = (info for info in infos if info.type == pafs.FileType.File and not is_hidden(info.path[len(root) + 1 :]))
-    files = sorted(wanted, key=lambda info: info.path)
-    deltas = [info.path.partition(_DELTA)[0] for info in infos if _DELTA in info.path]
+    visible = (info for info in infos if info.type == pafs.FileType.File and not is_hidden(info.path[len(root) + 1 :]))
+    files = sorted(visible, key=lambda info: info.path)
+    deltas = [info.path.partition(_DELTA_LOG)[0] for info in infos if _DELTA_LOG in info.path]
     deltas = [folder for folder in deltas if not is_hidden(folder[len(root) + 1 :])]
-    return Found(files, {root: root}, _tables([info.path for info in files], deltas))
+    return FolderListing(files, {root: root}, _merge_tables([info.path for info in files], deltas))
 
 
-def _tables(files: Iterable[str], deltas: Iterable[str]) -> list[str]:
-    iceberg = (match[1] for match in map(_ICEBERG.fullmatch, files) if match)
+def _merge_tables(files: Iterable[str], deltas: Iterable[str]) -> list[str]:
+    iceberg = (match[1] for match in map(_ICEBERG_METADATA.fullmatch, files) if match)
     return sorted({*deltas, *iceberg})
 
 
@@ -68,24 +69,24 @@ def _check_name(path: str) -> None:
     try:
         path.encode()
     except UnicodeEncodeError as error:
-        raise InputError(errors.NAME_NO_UTF8, path=path) from error
+        raise InputError(errors.NAME_NOT_UTF8, path=path) from error
 
 
 def _walk_disk(root: str) -> tuple[list[str], dict[str, str]]:
-    own = os.path.realpath(root)
+    real_root = os.path.realpath(root)
     files: dict[str, str] = {}
     folders: dict[str, str] = {}
-    ready, links = deque([root]), deque[str]()
-    while ready or links:
-        if not ready:  # only now: whatever has a path of its own is known by it
+    folders_to_read, links = deque([root]), deque[str]()
+    while folders_to_read or links:
+        if not folders_to_read:  # links last: what has its own path is already listed under it
             path = links.popleft()
             real = os.path.realpath(path)
             if not Path(real).is_dir():
-                files.setdefault(real, path)  # one that leads nowhere is named when it is read
-            elif not f"{own}/".startswith(f"{real.rstrip('/')}/"):
-                ready.append(path)
+                files.setdefault(real, path)  # a dead link is reported when it is read
+            elif not f"{real_root}/".startswith(f"{real.rstrip('/')}/"):
+                folders_to_read.append(path)
             continue
-        folder = ready.popleft()
+        folder = folders_to_read.popleft()
         real = os.path.realpath(folder)
         if real in folders:
             continue
@@ -99,7 +100,7 @@ def _walk_disk(root: str) -> tuple[list[str], dict[str, str]]:
                 if entry.is_symlink():
                     links.append(path)
                 elif entry.is_dir():
-                    ready.append(path)
+                    folders_to_read.append(path)
                 elif entry.is_file():
                     files.setdefault(f"{real}/{entry.name}", path)
     return sorted(files.values()), folders

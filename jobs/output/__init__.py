@@ -1,1 +1,1 @@
-"""The output folder: its manifest, its lock, its partitions, and what its scores depend on."""
+"""The output folder: manifest, lock, partitions, fingerprint, and its datasets."""

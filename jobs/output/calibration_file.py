@@ -1,12 +1,12 @@
-"""Calibration files: write one, read one, and refuse it for scores that it was not fitted to."""
+"""Read and write calibration files, and refuse a calibration that was fitted to other scores."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ragassay.jobs.output import errors
-from ragassay.jobs.output.fingerprint import differences, setting_of
-from ragassay.jobs.storage.folder import Folder, file_of, open_file, refuse_inside
+from ragassay.jobs.output.fingerprint import find_differences, setting_of
+from ragassay.jobs.storage.folder import Folder, check_outside_output, file_location, locate_file
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
@@ -16,15 +16,15 @@ from ragassay.schemas.calibration import Calibration
 
 
 def read_calibration(uri: str) -> Calibration:
-    """Read a calibration.
+    """Read a calibration file.
 
     Args:
         uri: Path or URI of the file.
 
     Raises:
-        ConfigError: It can't be read.
+        ConfigError: The file can't be read.
     """
-    folder, name = open_file(uri)
+    folder, name = locate_file(uri)
     try:
         text = folder.read(name)
         if text is None:
@@ -34,55 +34,55 @@ def read_calibration(uri: str) -> Calibration:
         raise ConfigError(errors.UNREADABLE_CALIBRATION, path=uri, reason=error) from error
 
 
-def load_calibration(uri: str, fingerprint: dict[str, Any], values: dict[str, str]) -> Calibration:
-    """Read a calibration for scores.
+def load_calibration(uri: str, fingerprint: dict[str, Any], member_values: dict[str, str]) -> Calibration:
+    """Read a calibration file for given scores.
 
     Args:
         uri: Path or URI of the file.
-        fingerprint: Of the scores; it must be the one that the calibration was fitted under.
-        values: Member -> which of its numbers the job uses.
+        fingerprint: Fingerprint of the scores. The calibration must have been fitted under the same one.
+        member_values: Member -> which of its numbers the job uses.
 
     Raises:
-        ConfigError: It can't be read, or it belongs to other scores.
+        ConfigError: The file can't be read, or the calibration was fitted to other scores.
     """
     calibration = read_calibration(uri)
-    then, now = (
-        {part: value for part, value in known.items() if part != "languages"}  # no score depends on them
+    stored, current = (
+        {part: value for part, value in known.items() if part != "languages"}  # no score depends on it
         for known in (calibration.fingerprint, fingerprint)
     )
-    refuse_other_scores(uri, calibration, differences(then, now), values)
+    check_calibration_scores(uri, calibration, find_differences(stored, current), member_values)
     return calibration
 
 
-def refuse_other_scores(
-    uri: str, calibration: Calibration, found: Iterable[tuple[str, Any, Any]], values: Mapping[str, str]
+def check_calibration_scores(
+    uri: str, calibration: Calibration, differences: Iterable[tuple[str, Any, Any]], member_values: Mapping[str, str]
 ) -> None:
-    """Refuse a calibration for scores that it was not fitted to.
+    """Refuse a calibration that was fitted to other scores.
 
     Args:
-        uri: Where it was read from.
+        uri: Path or URI of the file.
         calibration: The calibration.
-        found: What the scores depend on and is not as it was: name, value then, value now.
-        values: Member -> which of its numbers is used now.
+        differences: Parts of the fingerprint that differ: name, value at calibration, current value.
+        member_values: Member -> which of its numbers is used now.
 
     Raises:
-        ConfigError: It belongs to other scores.
+        ConfigError: The calibration was fitted to other scores.
     """
-    faults = [f"  {setting_of(part)}: {then} then, {now} now" for part, then, now in found]
+    faults = [f"  {setting_of(part)}: was {then}, is {now}" for part, then, now in differences]
     members = {name: member.value for name, member in calibration.members.items()}
-    if members != values:
-        faults.append(f"  members: {members} then, {values} now")
+    if members != member_values:
+        faults.append(f"  members: was {members}, is {member_values}")
     if faults:
         raise ConfigError(errors.OTHER_SCORES, path=uri, lines="\n".join(faults))
 
 
 @dataclass(frozen=True)
 class CalibrationTarget:
-    """Where a calibration will be written.
+    """The file that a calibration is written to.
 
     Attributes:
-        folder: The folder.
-        name: The file's name in it.
+        folder: Folder of the file.
+        name: Name of the file in it.
     """
 
     folder: Folder
@@ -90,14 +90,14 @@ class CalibrationTarget:
 
     @property
     def address(self) -> str:
-        """Where the file is, as it may be shown."""
+        """Return the address of the file, as it may be shown."""
         return self.folder.format_address(self.name)
 
-    def standing(self) -> Calibration | None:
-        """The calibration that stands there; None where there is no file.
+    def read_existing(self) -> Calibration | None:
+        """Read the existing calibration; None if the file does not exist.
 
         Raises:
-            ConfigError: Something else stands there.
+            ConfigError: The file is not a calibration.
         """
         try:
             text = self.folder.read(self.name)
@@ -106,45 +106,45 @@ class CalibrationTarget:
             raise ConfigError(errors.NOT_A_CALIBRATION, path=self.address) from error
 
 
-def calibration_target(output: Folder, to: str | None) -> CalibrationTarget:
-    """Check where a calibration is to be written, before it is fitted.
+def prepare_calibration_target(output: Folder, path: str | None) -> CalibrationTarget:
+    """Check that a calibration can be written, before it is fitted.
 
     Args:
-        output: The output folder that it will be fitted to.
-        to: Path or URI of the file; None is calibration.json in the output folder.
+        output: Output folder that it is fitted to.
+        path: Path or URI of the file; None selects calibration.json in the output folder.
 
     Raises:
-        ConfigError: Something that is no calibration stands there.
-        OutputError: It lies among the output's own data, or can't be written.
+        ConfigError: The file exists and is not a calibration.
+        OutputError: The file is part of the output's data, or can't be written.
     """
-    target = CalibrationTarget(*(open_file(to) if to else (output, "calibration.json")))
-    file = file_of(target.folder, target.name)
-    refuse_inside(output, file, target.address)
+    target = CalibrationTarget(*(locate_file(path) if path else (output, "calibration.json")))
+    file = file_location(target.folder, target.name)
+    check_outside_output(output, file, target.address)
     check_writable(file, target.address)
-    target.standing()
+    target.read_existing()
     return target
 
 
 def write_calibration(calibration: Calibration, target: CalibrationTarget) -> str:
-    """Write a calibration; one that stands in its place is kept beside it, under its id.
+    """Write a calibration. An existing one is kept in the same folder, with its id in the name.
 
     Args:
-        calibration: What to write.
-        target: Where.
+        calibration: Calibration to write.
+        target: File to write to.
 
     Returns:
-        Where it was written.
+        Address of the file.
     """
-    before = target.standing()
-    if before is not None:
-        kept = f"{target.name.removesuffix('.json')}-{before.calibration_id}.json"
-        target.folder.write(kept, before.to_json())
+    replaced = target.read_existing()
+    if replaced is not None:
+        backup_name = f"{target.name.removesuffix('.json')}-{replaced.calibration_id}.json"
+        target.folder.write(backup_name, replaced.to_json())
     target.folder.write(target.name, calibration.to_json())
     return target.address
 
 
-def rule_of(calibration: Calibration) -> Rule:
-    """How the calibration turns values into scores."""
+def make_rule(calibration: Calibration) -> Rule:
+    """Create the rule by which a calibration turns member values into scores."""
     fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in calibration.members.items()}
     weights = {name: m.weight for name, m in calibration.members.items()}
     mean, positive = Mean(calibration.mean), Positive(calibration.positive)

@@ -1,55 +1,59 @@
-"""The files in which Ray Data commits the rows of a plan, by their `row_key`, and what a killed run left there."""
+"""Read and clean up the files in which Ray Data commits the rows of a plan by `row_key`."""
 
 from ragassay.jobs.storage.folder import Folder
 
-COMMITTED, _PENDING = ".parquet", ".pending.parquet"  # the first is the end of both
+COMMITTED_SUFFIX, _PENDING_SUFFIX = ".parquet", ".pending.parquet"  # pending names end with both
 
 
-def committed_files(output: Folder, checkpoint: str) -> list[str]:
-    """Checkpoint files of rows that are committed."""
-    return [path for path in _checkpoint_files(output, checkpoint) if not path.endswith(_PENDING)]
+def list_committed_files(output: Folder, checkpoint: str) -> list[str]:
+    """List the checkpoint files of committed rows."""
+    return [path for path in _list_checkpoint_files(output, checkpoint) if not path.endswith(_PENDING_SUFFIX)]
 
 
 def has_pending(output: Folder, checkpoint: str) -> bool:
-    """Whether a commit was begun and not ended, so that the dataset may hold rows that are not committed."""
-    return any(path.endswith(_PENDING) for path in _checkpoint_files(output, checkpoint))
+    """Return whether a commit was started and not completed, so that the dataset may contain rows that are not committed."""
+    return any(path.endswith(_PENDING_SUFFIX) for path in _list_checkpoint_files(output, checkpoint))
 
 
-def clear_pending(output: Folder, checkpoint: str, dataset: str) -> None:
-    """Delete what a killed run's unfinished commits left behind, so that their rows are done again.
+def discard_pending(output: Folder, checkpoint: str, dataset: str) -> None:
+    """Delete what the unfinished commits of a killed run wrote, so that their rows are processed again.
 
-    Ray writes a pending checkpoint file, then the rows' data, then renames the one to commit the other. Where both stand, an
-    object store was renaming by copy and delete, or a task that Ray repeats was writing the data anew: it may be cut off.
+    Ray writes a pending checkpoint file, then the data of the rows, then renames the pending file to commit them. If the
+    pending and
+    the committed file both exist, an object store was copying and deleting, or a repeated task was rewriting the data, which
+    may
+    be truncated.
 
     Args:
         output: The output folder.
-        checkpoint: The folder in it in which Ray commits.
-        dataset: The folder in it with the data.
+        checkpoint: Folder in it in which Ray commits rows.
+        dataset: Folder in it with the data.
     """
-    paths = _checkpoint_files(output, checkpoint)
-    pending = [path for path in paths if path.endswith(_PENDING)]
+    paths = _list_checkpoint_files(output, checkpoint)
+    pending = [path for path in paths if path.endswith(_PENDING_SUFFIX)]
     if not pending:
         return
-    for path in {path.removesuffix(_PENDING) + COMMITTED for path in pending} & set(paths):
+    for path in {path.removesuffix(_PENDING_SUFFIX) + COMMITTED_SUFFIX for path in pending} & set(paths):
         output.fs.delete_file(path)
-    # A data file bears the same name, and a number behind it.
-    names = tuple(path.rpartition("/")[2].removesuffix(_PENDING) + "-" for path in pending)
+    # A data file has the same name, followed by a number.
+    names = tuple(path.rpartition("/")[2].removesuffix(_PENDING_SUFFIX) + "-" for path in pending)
     for info in output.list(dataset, ".parquet"):
         if info.base_name.startswith(names):
             output.fs.delete_file(info.path)
-    forget_pending(output, checkpoint)  # last: until then, it tells what is to be deleted
+    delete_pending_markers(output, checkpoint)  # last, because pending files show what must be deleted
 
 
-def forget_pending(output: Folder, checkpoint: str) -> None:
-    """Delete pending checkpoint files, and nothing else.
+def delete_pending_markers(output: Folder, checkpoint: str) -> None:
+    """Delete only the pending checkpoint files.
 
-    Where every row is known to be committed, what is pending came from a task that Ray had given up, and must not make a later
-    run delete data.
+    Use it if every row is committed. A pending file then belongs to a task that Ray gave up, and must not make a later run
+    delete
+    data.
     """
-    for path in _checkpoint_files(output, checkpoint):
-        if path.endswith(_PENDING):
+    for path in _list_checkpoint_files(output, checkpoint):
+        if path.endswith(_PENDING_SUFFIX):
             output.fs.delete_file(path)
 
 
-def _checkpoint_files(output: Folder, checkpoint: str) -> list[str]:
-    return [info.path for info in output.list(checkpoint, COMMITTED)]
+def _list_checkpoint_files(output: Folder, checkpoint: str) -> list[str]:
+    return [info.path for info in output.list(checkpoint, COMMITTED_SUFFIX)]

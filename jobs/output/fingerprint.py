@@ -1,4 +1,4 @@
-"""What scores depend on. An output folder holds scores of one fingerprint only."""
+"""Compute the fingerprint: everything that scores depend on. An output folder contains scores of one fingerprint only."""
 
 from typing import Any
 
@@ -15,24 +15,24 @@ from ragassay.pipeline.uncertainty.config import ReadingModel
 from ragassay.schemas.columns import METHOD_VERSION, SCHEMA_VERSION
 
 
-def fingerprint(job: Job) -> dict[str, Any]:
-    """Everything that a score in `raw/` depends on, part by part: models, prompts, splitter, columns, schema version.
+def make_fingerprint(job: Job) -> dict[str, Any]:
+    """Collect everything that a score in `raw/` depends on: models, prompts, splitter, columns, schema version.
 
     Raises:
-        ModelError: A model can't be found.
+        ModelError: A model does not exist.
     """
     spacy = import_spacy()
     members, splitting, drop_text, redact = job.members, job.splitting, job.output.drop_text, job.input.redact
     return {
         "schema": SCHEMA_VERSION,
         "method": METHOD_VERSION,
-        "columns": _columns(job.input.columns),
+        "columns": _column_identity(job.input.columns),
         "splitter": _splitter(splitting, spacy),
         "order": [slm.name for slm in members.slms],
-        "slms": {slm.name: _model(slm) for slm in members.slms},
+        "slms": {slm.name: _model_identity(slm) for slm in members.slms},
         "detectors": {detector.name: detector.identity() for detector in members.detectors},
-        "uncertainty": {member.name: _model(member) for member in members.uncertainty},
-        "rerank": _model(members.rerank) if members.rerank else None,
+        "uncertainty": {member.name: _model_identity(member) for member in members.uncertainty},
+        "rerank": _model_identity(members.rerank) if members.rerank else None,
         "redact": identity(redact) if redact else None,
         "drop_text": drop_text.model_dump(mode="json") if drop_text else None,
         "languages": _languages(splitting),
@@ -51,40 +51,43 @@ def _languages(splitting: SplittingConfig) -> str | list[str] | None:
     return languages if languages is None or languages == ANY else sorted(languages)
 
 
-def _columns(columns: Columns) -> dict[str, Any]:
-    """Names of the columns that are read."""
-    left_out = {"messages", "passage_roles"} if columns.messages is None else {"question", "context", "response"}
-    return columns.model_dump(mode="json", exclude=left_out)
+def _column_identity(columns: Columns) -> dict[str, Any]:
+    """Return the names of the columns that are read."""
+    unused = {"messages", "passage_roles"} if columns.messages is None else {"question", "context", "response"}
+    return columns.model_dump(mode="json", exclude=unused)
 
 
-def _model(model: Slm | ReadingModel) -> dict[str, Any]:
+def _model_identity(model: Slm | ReadingModel) -> dict[str, Any]:
     return {**model.engine.identify_weights(model), **model.identity()}
 
 
-def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) -> None:
+def check_fingerprint(stored: dict[str, Any], current: dict[str, Any], output: str) -> None:
     """Refuse to add scores of another fingerprint to an output folder.
 
     Raises:
-        OutputError: They differ; each part that does is named, but for another version's folder, where no setting helps.
+        OutputError: The fingerprints differ. The error lists the parts that differ, unless another version wrote the folder.
     """
-    method = then.get("method")
-    if method != now["method"]:
-        raise OutputError(errors.OTHER_VERSION, output=output, part="method", version=method, wanted=now["method"])
-    found = differences(then, now)
-    if found:
-        settings = [setting_of(part) for part, _, _ in found]
-        lines = [f"  {setting}: was {short(a)}, is {short(b)}" for setting, (_, a, b) in zip(settings, found, strict=True)]
-        text = "\n".join([*lines, *_dtype_advice(found)])
+    method = stored.get("method")
+    if method != current["method"]:
+        raise OutputError(errors.OTHER_VERSION, output=output, part="method", version=method, expected=current["method"])
+    differences = find_differences(stored, current)
+    if differences:
+        settings = [setting_of(part) for part, _, _ in differences]
+        lines = [
+            f"  {setting}: was {shorten(old)}, is {shorten(new)}"
+            for setting, (_, old, new) in zip(settings, differences, strict=True)
+        ]
+        text = "\n".join([*lines, *_dtype_advice(differences)])
         raise OutputError(errors.OTHER_SETTINGS, output=output, settings=settings, lines=text)
 
 
-def _dtype_advice(found: list[tuple[str, Any, Any]]) -> list[str]:
-    """`dtype: auto` may mean another type on another machine, though no setting changed: then nothing else differs."""
-    if not all(where.endswith(".dtype") for where, _, _ in found):
+def _dtype_advice(differences: list[tuple[str, Any, Any]]) -> list[str]:
+    """Return advice for `dtype: auto`, which may select another type on another machine; only if nothing else differs."""
+    if not all(where.endswith(".dtype") for where, _, _ in differences):
         return []
-    then = {was for _, was, _ in found if isinstance(was, str)}
-    advice = "this machine takes another dtype than the one that the folder was begun on: set dtype: {} to go on in it"
-    return [advice.format(" or ".join(sorted(then)))] if then else []
+    stored_dtypes = {value for _, value, _ in differences if isinstance(value, str)}
+    advice = "this machine selects another dtype than the one that the output was started with: set dtype: {} to continue"
+    return [advice.format(" or ".join(sorted(stored_dtypes)))] if stored_dtypes else []
 
 
 _SETTINGS = {
@@ -103,7 +106,7 @@ _SETTINGS = {
     "rerank": "members.rerank",
     "drop_text": "output.drop_text",
 }
-"""Part of a fingerprint -> its setting in a job file; the more particular ones come first."""
+"""Part of a fingerprint -> its setting in a job file; more specific parts come first."""
 
 
 def setting_of(part: str) -> str:
@@ -114,17 +117,21 @@ def setting_of(part: str) -> str:
     return part
 
 
-def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, Any]]:
-    """The parts in which two fingerprints differ: name, value then, value now."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        found = []
-        for key in sorted(then.keys() | now.keys()):
-            found += differences(then.get(key), now.get(key), f"{where}.{key}" if where else key)
-        return found
-    return [] if then == now else [(where, then, now)]
+def find_differences(stored: Any, current: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """Find the parts in which two fingerprints differ.
+
+    Returns:
+        Name, stored value and current value of each part.
+    """
+    if isinstance(stored, dict) and isinstance(current, dict):
+        differences = []
+        for key in sorted(stored.keys() | current.keys()):
+            differences += find_differences(stored.get(key), current.get(key), f"{path}.{key}" if path else key)
+        return differences
+    return [] if stored == current else [(path, stored, current)]
 
 
-def short(value: Any) -> str:
-    """A part of a fingerprint as a message shows it."""
+def shorten(value: Any) -> str:
+    """Format a value of a fingerprint for a message."""
     text = hide_secrets(repr(value))
     return text if len(text) <= 80 else text[:77] + "…"

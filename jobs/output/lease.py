@@ -1,4 +1,4 @@
-"""A file on an object store that says who holds a folder: made, and taken over, by one run alone."""
+"""A lease on a folder of an object store: a file that only one run can create or take over."""
 
 import json
 import time
@@ -12,22 +12,22 @@ from pyarrow import fs as pafs
 from ragassay.jobs.storage.folder import Folder
 
 CLAIM_SECONDS = 0.5
-"""Where a store knows no conditions: longer than a put takes; of two that claim at once, the last put wins."""
+"""Without conditional writes: longer than a put takes. If two runs write at once, the last put wins."""
 
-TRIES = 10
-"""Of a request that the store refuses for the moment, or whose answer does not come."""
+MAX_ATTEMPTS = 10
+"""Attempts of a request that the store refuses temporarily or does not answer."""
 
-REFUSED = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412"})
-"""Error codes of S3 by which a put on a condition was not done."""
+CONDITION_FAILED_CODES = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412"})
+"""Error codes of S3 if the condition of a put is not met."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What stands in the file.
+    """Content of the lease file.
 
     Attributes:
-        text: All of it.
-        version: What the store calls this state of it.
+        text: The whole text.
+        version: Identifier that the store assigns to this version of the file.
     """
 
     text: str
@@ -35,53 +35,53 @@ class Claim:
 
     @property
     def holder(self) -> dict[str, Any]:
-        """Who wrote it: host, pid, claim; empty where it is none of ours."""
+        """Return host, pid and claim of the run that wrote it; empty if it is not a valid claim."""
         try:
-            found = json.loads(self.text)
+            holder = json.loads(self.text)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return holder if isinstance(holder, dict) else {}
 
 
 class Lease(Protocol):
-    """The file."""
+    """A lease file."""
 
     def read(self) -> Claim | None:
-        """What stands in it; None where there is none."""
+        """Read the claim; None if the file does not exist."""
         ...
 
-    def write(self, text: str, before: Claim | None) -> Claim | None:
-        """Write it, if it stands as before.
+    def write(self, text: str, expected: Claim | None) -> Claim | None:
+        """Write a claim if the file did not change.
 
         Args:
-            text: What to write; never what stood there before.
-            before: What stood there; None where there was none.
+            text: Claim to write; it must differ from the previous one.
+            expected: Expected current claim; None if the file must not exist.
 
         Returns:
-            What stands there now; None where another came before.
+            The new claim; None if another run wrote the file first.
         """
         ...
 
 
-def lease_of(folder: Folder, name: str) -> Lease:
-    """The best that a store can do: a put on a condition, as S3 has it (and boto3 can ask for it)."""
+def open_lease(folder: Folder, name: str) -> Lease:
+    """Open a lease file with conditional writes if possible: on S3, and if boto3 is installed."""
     if isinstance(folder.fs, pafs.S3FileSystem):
         try:
             import boto3  # noqa: F401
         except ImportError:
-            return LastPut(folder, name)
-        return ConditionalPut(folder, name)
-    return LastPut(folder, name)
+            return UnconditionalLease(folder, name)
+        return ConditionalLease(folder, name)
+    return UnconditionalLease(folder, name)
 
 
-class LastPut:
-    """For stores that know no conditions, and without boto3: of two that write at once, the last one has written.
+class UnconditionalLease:
+    """A lease in a store without conditional writes, or without boto3. The last of two simultaneous writes wins.
 
-    Two that start within CLAIM_SECONDS of each other may both find their own.
+    If two runs start within CLAIM_SECONDS of each other, both may get the lease.
     """
 
     def __init__(self, folder: Folder, name: str) -> None:
-        """Name the file."""
+        """Set the name of the file."""
         self._folder, self._name = folder, name
 
     def read(self) -> Claim | None:
@@ -89,71 +89,71 @@ class LastPut:
         text = self._folder.read(self._name)
         return None if text is None else Claim(text, text)
 
-    def write(self, text: str, before: Claim | None) -> Claim | None:
+    def write(self, text: str, expected: Claim | None) -> Claim | None:
         """See `Lease.write`."""
-        if self.read() != before:
+        if self.read() != expected:
             return None
         self._folder.write(self._name, text)
-        if before is None or before.holder.get("claim") != json.loads(text)["claim"]:
+        if expected is None or expected.holder.get("claim") != json.loads(text)["claim"]:
             time.sleep(CLAIM_SECONDS)
-        now = self.read()
-        return now if now is not None and now.text == text else None
+        current = self.read()
+        return current if current is not None and current.text == text else None
 
 
-class ConditionalPut:
-    """S3: a put that the store does only where the object does not exist, or is still the one that was read."""
+class ConditionalLease:
+    """A lease on S3: the store writes the object only if it does not exist, or if it is still the version that was read."""
 
     def __init__(self, folder: Folder, name: str) -> None:
-        """Name the file; nothing is asked yet."""
-        self._client = client(folder)
+        """Set the name of the file; no request is sent."""
+        self._client = make_s3_client(folder)
         bucket, _, key = folder.path(name).partition("/")
-        self._place = {"Bucket": bucket, "Key": key}
+        self._object = {"Bucket": bucket, "Key": key}
 
     def read(self) -> Claim | None:
         """See `Lease.read`."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            answer = self._client.get_object(**self._place)
-            return Claim(answer["Body"].read().decode("utf-8", "replace"), answer["ETag"])
+            response = self._client.get_object(**self._object)
+            return Claim(response["Body"].read().decode("utf-8", "replace"), response["ETag"])
         except ClientError as error:
-            if error.response["Error"]["Code"] in REFUSED:
+            if error.response["Error"]["Code"] in CONDITION_FAILED_CODES:
                 return None
             raise OSError(str(error)) from error
         except BotoCoreError as error:
             raise OSError(str(error)) from error
 
-    def write(self, text: str, before: Claim | None) -> Claim | None:
+    def write(self, text: str, expected: Claim | None) -> Claim | None:
         """See `Lease.write`.
 
         Raises:
-            NotImplementedError: The store refuses to look at conditions.
+            NotImplementedError: The store does not support conditions.
         """
         from botocore.exceptions import BotoCoreError, ClientError
 
-        condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before.version}
+        condition = {"IfNoneMatch": "*"} if expected is None else {"IfMatch": expected.version}
         try:
-            answer = self._client.put_object(**self._place, Body=text.encode(), **condition)
-            return Claim(text, answer["ETag"])
+            response = self._client.put_object(**self._object, Body=text.encode(), **condition)
+            return Claim(text, response["ETag"])
         except ClientError as error:
             code = error.response["Error"]["Code"]
             if code == "NotImplemented":
                 raise NotImplementedError(str(error)) from error
-            if code not in REFUSED:
+            if code not in CONDITION_FAILED_CODES:
                 raise OSError(str(error)) from error
         except BotoCoreError as error:
             raise OSError(str(error)) from error
-        # A put whose answer was lost is sent again, and refused since it was done.
-        now = self.read()
-        return now if now is not None and now.text == text else None
+        # If the response to a put is lost, the put is repeated, and refused because it succeeded.
+        current = self.read()
+        return current if current is not None and current.text == text else None
 
-    def keeps_conditions(self, mine: Claim) -> bool:
-        """Whether the store looks at conditions: an object that exists must not be made once more. Some pass over them."""
-        return self.write(mine.text + " ", None) is None
+    def honors_conditions(self, claim: Claim) -> bool:
+        """Return whether the store checks conditions; some ignore them. An existing object must not be created again."""
+        return self.write(claim.text + " ", None) is None
 
 
-def client(folder: Folder) -> Any:
-    """boto3's client of S3 for a folder: credentials, region and server as its URI and the environment say."""
+def make_s3_client(folder: Folder) -> Any:
+    """Create a boto3 client for a folder, with the credentials, region and server of its URI and the environment."""
     import boto3
     from botocore.config import Config
 
@@ -162,19 +162,22 @@ def client(folder: Folder) -> Any:
     server = query.get("endpoint_override")
     if server and "://" not in server:
         server = f"{query.get('scheme', 'https')}://{server}"
-    keys = {}
+    credentials = {}
     if address.username:
-        keys = {"aws_access_key_id": unquote(address.username), "aws_secret_access_key": unquote(address.password or "")}
-    # A server of one's own seldom has a name for every bucket.
+        credentials = {"aws_access_key_id": unquote(address.username), "aws_secret_access_key": unquote(address.password or "")}
+    # A self-hosted server seldom has a host name per bucket.
     style = {"addressing_style": "path" if server and query.get("force_virtual_addressing") != "true" else "auto"}
-    settings = Config(s3=style, retries={"mode": "standard", "max_attempts": TRIES}, connect_timeout=5, read_timeout=30)
-    return boto3.session.Session().client("s3", region_name=folder.fs.region, endpoint_url=server, config=settings, **keys)
+    settings = Config(s3=style, retries={"mode": "standard", "max_attempts": MAX_ATTEMPTS}, connect_timeout=5, read_timeout=30)
+    return boto3.session.Session().client(
+        "s3", region_name=folder.fs.region, endpoint_url=server, config=settings, **credentials
+    )
 
 
-def store_age(folder: Folder, name: str) -> float | None:
-    """Seconds since a file was written, by the store's own clock, which need not be this machine's; None where there is none.
+def age_in_store(folder: Folder, name: str) -> float | None:
+    """Return the seconds since a file was written; None if it does not exist.
 
-    A file is written beside it, and deleted again.
+    The age is measured by the store's clock, which may differ from the clock of this machine: a temporary file is written and
+    deleted.
     """
     info = folder.fs.get_file_info(folder.path(name))
     if info.type != pafs.FileType.File:

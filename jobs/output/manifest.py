@@ -1,4 +1,4 @@
-"""The manifest of an output folder, on disk."""
+"""Read and write the manifest of an output folder."""
 
 from ragassay.jobs.output import errors
 from ragassay.jobs.storage.folder import Folder, open_folder
@@ -10,10 +10,10 @@ MANIFEST = "manifest.json"
 
 
 def read_manifest(output: Folder) -> Manifest:
-    """The manifest of an output folder; an empty one where there is none.
+    """Read the manifest of an output folder; return an empty one if it does not exist.
 
     Raises:
-        OutputError: It can't be read, is of another version, or the folder is not empty and not ours.
+        OutputError: The manifest can't be read or has another version, or the folder contains Parquet files of another origin.
     """
     text = output.read(MANIFEST)
     if text is None:
@@ -26,7 +26,7 @@ def read_manifest(output: Folder) -> Manifest:
         raise OutputError(errors.UNREADABLE_MANIFEST, path=f"{output.uri}/{MANIFEST}", reason=error) from error
     schema = manifest.fingerprint.get("schema", SCHEMA_VERSION)
     if schema != SCHEMA_VERSION:
-        raise OutputError(errors.OTHER_VERSION, output=output.uri, part="schema", version=schema, wanted=SCHEMA_VERSION)
+        raise OutputError(errors.OTHER_VERSION, output=output.uri, part="schema", version=schema, expected=SCHEMA_VERSION)
     return manifest
 
 
@@ -36,30 +36,30 @@ def write_manifest(output: Folder, manifest: Manifest) -> None:
 
 
 def has_text(manifest: Manifest) -> bool:
-    """Whether an output holds the texts of its rows; one that a job with `drop_text` made does not."""
+    """Return whether an output contains the texts of its rows; with `output.drop_text` it does not."""
     return manifest.fingerprint.get("drop_text") is None
 
 
-def needs_text(manifest: Manifest, uri: str, what: str) -> None:
-    """Refuse what reads texts for an output that holds none.
+def require_text(manifest: Manifest, uri: str, reader: str) -> None:
+    """Refuse an output without texts.
 
     Args:
-        manifest: Of the output.
-        uri: The output.
-        what: What would read them.
+        manifest: Manifest of the output.
+        uri: URI of the output.
+        reader: What needs the texts, for the message.
 
     Raises:
-        OutputError: A job with `drop_text` made it.
+        OutputError: The output was written with `output.drop_text`.
     """
     if not has_text(manifest):
-        raise OutputError(errors.NO_TEXT, output=uri, need=what)
+        raise OutputError(errors.NO_TEXT, output=uri, need=reader)
 
 
-def existing_output(uri: str) -> Folder:
-    """An output folder that holds a run.
+def open_output(uri: str) -> Folder:
+    """Open an output folder that contains a run.
 
     Raises:
-        OutputError: There is none.
+        OutputError: The folder has no manifest.
     """
     output = open_folder(uri)
     if output.read(MANIFEST) is None:

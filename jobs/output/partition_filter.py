@@ -1,4 +1,4 @@
-"""`--partitions "dt>=2026-11-01"`: which partitions of an input are meant, by their hive keys."""
+"""Parse and apply `--partitions "dt>=2026-11-01"`, which selects partitions by their hive keys."""
 
 import operator
 import re
@@ -9,14 +9,14 @@ from decimal import Decimal
 from typing import Any
 
 from ragassay.jobs.output import errors
-from ragassay.jobs.output.partitions import natural
+from ragassay.jobs.output.partitions import natural_key
 from ragassay.pipeline.errors import ConfigError, InputError
 
 _TEXT = r"\"[^\"]*\"|'[^']*'"
 _CONDITION = re.compile(rf"\s*({_TEXT}|[^\s=!<>'\"]+)\s*(<=|>=|!=|==|=|<|>)\s*({_TEXT}|[^\s=!<>'\"]+)\s*")
 _AND = re.compile(r"and(?=\s)", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "==": operator.eq,
     "!=": operator.ne,
@@ -27,96 +27,99 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-_NAMED = 3
-"""Partitions that are named from either end where there are many."""
+_SHOWN_AT_EACH_END = 3
+"""Number of partitions that a message shows from each end of a long list."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One comparison of a hive key's value."""
+    """A comparison with the value of a hive key."""
 
     key: str
-    sign: str
+    operator: str
     value: str
 
-    def holds(self, value: str) -> bool:
-        """Whether a value fulfils it: as numbers or dates where both are, else as people sort text."""
-        return _COMPARE[self.sign](*_alike(value, self.value))
+    def is_met_by(self, value: str) -> bool:
+        """Return whether a value meets the condition.
+
+        Numbers and dates are compared as such, other values in natural text order.
+        """
+        return _OPERATORS[self.operator](*_to_comparable(value, self.value))
 
 
 def parse_conditions(expressions: Sequence[str]) -> tuple[Condition, ...]:
-    """Conditions of all these expressions, all of which must hold.
+    """Parse expressions into conditions, all of which must be met.
 
     Args:
-        expressions: Such as `dt>=2026-11-01 and tenant!=test`; values with white space stand in quotes.
+        expressions: Expressions such as `dt>=2026-11-01 and tenant!=test`; values with white space are in quotes.
 
     Raises:
-        ConfigError: One can't be read.
+        ConfigError: An expression can't be parsed.
     """
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for text in expressions:
-        at = 0
+        position = 0
         while True:
-            match = _CONDITION.match(text, at)
+            match = _CONDITION.match(text, position)
             if match is None:
-                raise ConfigError(errors.FILTER_SYNTAX, filter=text, rest=text[at:].strip())
+                raise ConfigError(errors.FILTER_SYNTAX, filter=text, rest=text[position:].strip())
             key, sign, value = match.groups()
-            found.append(Condition(_bare(key), sign, _bare(value)))
-            at = match.end()
-            if at == len(text):
+            conditions.append(Condition(_unquote(key), sign, _unquote(value)))
+            position = match.end()
+            if position == len(text):
                 break
-            joint = _AND.match(text, at)
-            if joint is None:
-                raise ConfigError(errors.FILTER_WITHOUT_AND, filter=text, rest=text[at:])
-            at = joint.end()
-    return tuple(found)
+            conjunction = _AND.match(text, position)
+            if conjunction is None:
+                raise ConfigError(errors.FILTER_WITHOUT_AND, filter=text, rest=text[position:])
+            position = conjunction.end()
+    return tuple(conditions)
 
 
 def matches(conditions: Sequence[Condition], values: Mapping[str, str]) -> bool:
-    """Whether a partition, given by the values of its hive keys, fulfils all conditions; what lacks a key does not."""
-    return all(condition.key in values and condition.holds(values[condition.key]) for condition in conditions)
+    """Return whether the hive keys of a partition meet all conditions. A partition without one of the keys does not."""
+    return all(condition.key in values and condition.is_met_by(values[condition.key]) for condition in conditions)
 
 
 def check_keys(conditions: Sequence[Condition], keys: Sequence[str], uri: str) -> None:
-    """Check that an input is partitioned by the keys that conditions name.
+    """Check that an input is partitioned by the keys of the conditions.
 
     Raises:
-        InputError: It is not; its keys are named.
+        InputError: A key is missing; the error lists the keys of the input.
     """
     missing = sorted({condition.key for condition in conditions} - set(keys))
     if missing:
-        there = f"its hive keys are {', '.join(keys)}" if keys else "it has no hive folders (such as dt=2026-11-20/) at all"
-        raise InputError(errors.NO_SUCH_KEY, input=uri, keys=", ".join(map(repr, missing)), partitioned_by=there)
+        partitioned_by = f"its hive keys are {', '.join(keys)}" if keys else "it has no hive folders (such as dt=2026-11-20/)"
+        raise InputError(errors.NO_SUCH_KEY, input=uri, keys=", ".join(map(repr, missing)), partitioned_by=partitioned_by)
 
 
-def none_matches(conditions: Sequence[Condition], partitions: Collection[str]) -> str:
-    """What to say where no partition fulfils the conditions: them, and some of the partitions that there are.
+def describe_no_match(conditions: Sequence[Condition], partitions: Collection[str]) -> str:
+    """Explain that no partition meets the conditions, with examples of partitions.
 
     Args:
         conditions: The conditions.
-        partitions: Hive paths, such as `dt=2026-11-20`, at least one.
+        partitions: Hive paths, such as `dt=2026-11-20`; at least one.
     """
-    wanted = " and ".join(f"{condition.key}{condition.sign}{condition.value}" for condition in conditions)
-    there = sorted(partitions, key=natural)
-    shown = there if len(there) <= 2 * _NAMED else [*there[:_NAMED], "…", *there[-_NAMED:]]
-    return f"none of the {len(there):,} partitions fulfils --partitions {wanted}; there are {', '.join(shown)}"
+    expression = " and ".join(f"{condition.key}{condition.operator}{condition.value}" for condition in conditions)
+    names = sorted(partitions, key=natural_key)
+    shown = names if len(names) <= 2 * _SHOWN_AT_EACH_END else [*names[:_SHOWN_AT_EACH_END], "…", *names[-_SHOWN_AT_EACH_END:]]
+    return f"none of the {len(names):,} partitions meets --partitions {expression}; the partitions are {', '.join(shown)}"
 
 
-def _bare(text: str) -> str:
+def _unquote(text: str) -> str:
     return text[1:-1] if text[0] in "\"'" else text
 
 
-def _alike(a: str, b: str) -> tuple[Any, Any]:
-    """Two values as what they can be compared by."""
+def _to_comparable(a: str, b: str) -> tuple[Any, Any]:
+    """Convert two values to numbers or dates if both are, otherwise to keys for natural sorting."""
     if _NUMBER.fullmatch(a) and _NUMBER.fullmatch(b):
         return Decimal(a), Decimal(b)
-    dates = _date(a), _date(b)
-    return (natural(a), natural(b)) if None in dates else dates
+    dates = _parse_date(a), _parse_date(b)
+    return (natural_key(a), natural_key(b)) if None in dates else dates
 
 
-def _date(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        date = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The Parquet files of an output folder's datasets, by partition."""
+"""List the Parquet files of an output folder's datasets by partition, and parse hive paths."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -9,46 +9,46 @@ from ragassay.jobs.storage.folder import Folder
 BATCH_ROWS = 8192
 
 
-def partitions(output: Folder, dataset: str) -> dict[str, list[str]]:
-    """Files of every partition of `raw` or `scored`: hive path (as on disk) -> paths on the file system."""
+def list_partition_files(output: Folder, dataset: str) -> dict[str, list[str]]:
+    """List the files of each partition of a dataset: hive path (as on disk) -> paths on the file system."""
     base = len(output.path(dataset)) + 1
-    found: dict[str, list[str]] = {}
+    files: dict[str, list[str]] = {}
     for info in output.list(dataset, ".parquet"):
-        found.setdefault(info.path[base:].rpartition("/")[0], []).append(info.path)
-    return found
+        files.setdefault(info.path[base:].rpartition("/")[0], []).append(info.path)
+    return files
 
 
-def hive_path(place: str) -> str:
-    """Hive path with plain values: on disk pyarrow writes them URL-encoded, and keys as they are."""
-    return "/".join(f"{key}={unquote(value)}" if sign else key for key, sign, value in _pairs(place))
+def hive_path(folder: str) -> str:
+    """Return a hive path with plain values; on disk pyarrow URL-encodes the values, but not the keys."""
+    return "/".join(f"{key}={unquote(value)}" if sign else key for key, sign, value in _split_hive_path(folder))
 
 
-def hive_keys(place: str) -> dict[str, str]:
-    """Columns that a hive path stands for: `dt=2026-11-20/tenant=a%20b` is {dt: 2026-11-20, tenant: a b}."""
-    return {key: unquote(value) for key, sign, value in _pairs(place) if sign}
+def hive_keys(folder: str) -> dict[str, str]:
+    """Return the columns of a hive path: `dt=2026-11-20/tenant=a%20b` is {dt: 2026-11-20, tenant: a b}."""
+    return {key: unquote(value) for key, sign, value in _split_hive_path(folder) if sign}
 
 
-def _pairs(place: str) -> list[tuple[str, str, str]]:
-    return [part.partition("=") for part in place.split("/")]
+def _split_hive_path(folder: str) -> list[tuple[str, str, str]]:
+    return [part.partition("=") for part in folder.split("/")]
 
 
-def history(places: Iterable[str], tonight: Collection[str], last: int) -> list[str]:
-    """The partitions before tonight's: of the last `last` values of the first hive key, such as the last 30 days.
+def earlier_partitions(partitions: Iterable[str], current: Collection[str], last: int) -> list[str]:
+    """Return the partitions before the current ones, within the last values of the first hive key, such as the last 30 days.
 
     Args:
-        places: Hive paths of all partitions.
-        tonight: Those of tonight, which are no history.
-        last: How many different first keys to go back.
+        partitions: Hive paths of all partitions.
+        current: Hive paths of the current partitions, which are excluded.
+        last: Number of different values of the first key.
     """
-    if not tonight:
+    if not current:
         return []
-    end = max(map(natural, tonight))
-    before = sorted((place for place in places if place not in tonight and natural(place) < end), key=natural)
-    nights = list(dict.fromkeys(place.partition("/")[0] for place in before))[-last:]
-    return [place for place in before if place.partition("/")[0] in nights]
+    end = max(map(natural_key, current))
+    earlier = sorted((path for path in partitions if path not in current and natural_key(path) < end), key=natural_key)
+    first_keys = list(dict.fromkeys(path.partition("/")[0] for path in earlier))[-last:]
+    return [path for path in earlier if path.partition("/")[0] in first_keys]
 
 
-def natural(place: str) -> tuple[tuple[int, str], ...]:
-    """Key that sorts hive paths as people do: month=9 before month=10."""
-    parts = re.findall(r"\d+|\D+", place)
+def natural_key(name: str) -> tuple[tuple[int, str], ...]:
+    """Return a key for natural sorting of hive paths: month=9 before month=10."""
+    parts = re.findall(r"\d+|\D+", name)
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)

@@ -1,4 +1,4 @@
-"""The user's own columns, as the raw files of a partition carry them."""
+"""Read and merge the schemas of pass-through columns in the raw files of a partition."""
 
 from collections.abc import Iterable
 
@@ -11,16 +11,16 @@ from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import passthrough_schema
 
 
-def raw_schemas(raw: ScoredDataset) -> dict[DataFile, pa.Schema]:
-    """The user's columns in each file of `raw/`."""
+def passthrough_schemas(raw: ScoredDataset) -> dict[DataFile, pa.Schema]:
+    """Return the pass-through columns of each file of `raw/`."""
     return {file: passthrough_schema(raw.schema_of(file)) for file in raw.files}
 
 
-def merged_passthrough(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """The user's columns of one partition, with types that hold those of all its files.
+def merge_passthrough(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """Merge the pass-through columns of a partition's files into common types.
 
     Raises:
-        OutputError: A column has types that don't fit together.
+        OutputError: The types of a column have no common type.
     """
     try:
         return merge_schemas(dict.fromkeys(schemas))

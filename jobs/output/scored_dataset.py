@@ -1,8 +1,7 @@
-"""Read `raw/` and `scored/`: partitions, columns and rows, in batches of bounded memory. Whatever reads scores or verdicts goes
-through it.
+"""Read `raw/` and `scored/` by partition, column and row, in batches of bounded memory. Nothing else reads scores or verdicts.
 
-`open_scored` takes a `Snapshot`, whose files belong together, or the output folder itself where the caller holds the lock. Rows
-come in the order of partitions, files and rows in them. A part of a dataset can be sent to a Ray task.
+`open_scored` takes a `Snapshot`, whose files belong together, or the output folder itself if the caller holds the lock. Rows
+are sorted by partition, file and position. A part of a dataset can be sent to a Ray task.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,16 +19,16 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.output import errors
-from ragassay.jobs.output.partition_filter import matches, none_matches, parse_conditions
-from ragassay.jobs.output.partitions import BATCH_ROWS, hive_keys, hive_path, partitions
+from ragassay.jobs.output.partition_filter import describe_no_match, matches, parse_conditions
+from ragassay.jobs.output.partitions import BATCH_ROWS, hive_keys, hive_path, list_partition_files
 from ragassay.jobs.output.snapshot import Footer, Snapshot, read_footer
 from ragassay.jobs.progress.task import advance
-from ragassay.jobs.storage.folder import READERS, Folder
+from ragassay.jobs.storage.folder import READER_THREADS, Folder
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 
-TEXT_ROWS = 256
-"""Rows in memory at a time where texts are read."""
+TEXT_BATCH_ROWS = 256
+"""Maximum number of rows in memory if texts are read."""
 
 
 @dataclass(frozen=True, order=True)
@@ -38,7 +37,7 @@ class DataFile:
 
     Attributes:
         partition: Hive path of its partition, as on disk.
-        path: Its path on the file system.
+        path: Path on the file system.
     """
 
     partition: str
@@ -46,22 +45,22 @@ class DataFile:
 
     @property
     def partition_name(self) -> str:
-        """Hive path of its partition with plain values."""
+        """Return the hive path of its partition with plain values."""
         return hive_path(self.partition)
 
     @property
     def keys(self) -> dict[str, str]:
-        """Hive keys of its partition with their values."""
+        """Return the hive keys of its partition with their values."""
         return hive_keys(self.partition)
 
 
 @dataclass(frozen=True, order=True)
 class Position:
-    """Where a row is stored.
+    """Position of a row in the dataset.
 
     Attributes:
-        file: Its file.
-        row: Its number in the file, from 0.
+        file: File of the row.
+        row: Number of the row in the file, from 0.
     """
 
     file: DataFile
@@ -70,84 +69,84 @@ class Position:
 
 @dataclass(frozen=True)
 class _RowGroup:
-    """A row group of an open file; `first` is the number of its first row in the file."""
+    """A row group of an open file; `first_row` is the number of its first row in the file."""
 
     parquet: pq.ParquetFile
     file: DataFile
     number: int
-    first: int
+    first_row: int
     size: int
 
     def read(self, columns: Sequence[str] | None, rows: int) -> "Iterator[Rows]":
-        """Its rows in batches, with exactly the columns that are asked for."""
-        names, first = None if columns is None else _column_names(self.parquet, columns), self.first
+        """Read its rows in batches, with exactly the requested columns."""
+        names, first_row = None if columns is None else _column_names(self.parquet, columns), self.first_row
         for batch in self.parquet.iter_batches(rows, row_groups=[self.number], columns=columns):
-            table = pa.Table.from_batches([batch]) if names is None else _with_columns(batch, names, self.file.keys)
-            yield Rows(self.file, first, table, self)
-            first += len(table)
+            table = pa.Table.from_batches([batch]) if names is None else _select_columns(batch, names, self.file.keys)
+            yield Rows(self.file, first_row, table, self)
+            first_row += len(table)
 
-    def take(self, columns: Sequence[str], rows: Ints) -> Iterator[pa.Table]:
-        """Some of its rows, by ascending numbers in the file; nothing behind the last of them is read."""
-        for part in self.read(columns, TEXT_ROWS) if len(rows) else ():
-            chosen = rows[(rows >= part.first) & (rows < part.first + len(part))] - part.first
-            if len(chosen):
-                yield part.table.take(pa.array(chosen))
-            if rows[-1] < part.first + len(part):
+    def read_rows(self, columns: Sequence[str], rows: Ints) -> Iterator[pa.Table]:
+        """Read some of its rows, by ascending numbers in the file. Nothing after the last of them is read."""
+        for part in self.read(columns, TEXT_BATCH_ROWS) if len(rows) else ():
+            offsets = rows[(rows >= part.first_row) & (rows < part.first_row + len(part))] - part.first_row
+            if len(offsets):
+                yield part.table.take(pa.array(offsets))
+            if rows[-1] < part.first_row + len(part):
                 return
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a file that follow each other.
+    """Consecutive rows of a file.
 
     Attributes:
         file: Their file.
-        first: Number of the first of them in the file.
-        table: The columns that were asked for. A hive key is a column too; a column that the file lacks is null.
+        first_row: Number of the first row in the file.
+        table: The requested columns. A hive key is a column too; a column that the file lacks is null.
     """
 
     file: DataFile
-    first: int
+    first_row: int
     table: pa.Table
     _group: _RowGroup = field(repr=False)
 
     def __len__(self) -> int:
-        """How many rows these are."""
+        """Return the number of rows."""
         return len(self.table)
 
     @property
     def batch(self) -> pa.RecordBatch:
-        """The columns that were asked for, as one batch."""
-        return as_batch(self.table)
+        """Return the requested columns as one batch."""
+        return to_batch(self.table)
 
     def position(self, row: int) -> Position:
-        """Where one of these rows is stored."""
-        return Position(self.file, self.first + row)
+        """Return the position of one of these rows."""
+        return Position(self.file, self.first_row + row)
 
-    def take(self, columns: Sequence[str], rows: Sequence[int] | Ints) -> Iterator[pa.Table]:
-        """Read other columns of some of these rows, few at a time.
+    def stream_columns(self, columns: Sequence[str], rows: Sequence[int] | Ints) -> Iterator[pa.Table]:
+        """Read other columns of some of these rows, in small tables.
 
         Args:
-            columns: The columns.
+            columns: Columns to read.
             rows: Numbers of the rows among these, ascending.
         """
-        with _readable(self.file.path):
-            yield from self._group.take(columns, np.asarray(rows, dtype=np.int64) + self.first)
+        with _convert_read_errors(self.file.path):
+            yield from self._group.read_rows(columns, np.asarray(rows, dtype=np.int64) + self.first_row)
 
-    def read(self, columns: Sequence[str], rows: Sequence[int] | Ints) -> pa.Table:
-        """Read other columns of some of these rows, at least one, at once; see `take`."""
-        return pa.concat_tables(self.take(columns, rows))
+    def read_columns(self, columns: Sequence[str], rows: Sequence[int] | Ints) -> pa.Table:
+        """Read other columns of some of these rows (at least one) as one table; see `stream_columns`."""
+        return pa.concat_tables(self.stream_columns(columns, rows))
 
     def matches(self, where: Mapping[str, str]) -> Bools:
-        """Whether each row has the wanted values.
+        """Return whether each row has the given values.
 
         Args:
-            where: Column, which was asked for -> value, as `as_text` has it.
+            where: Column, which must be among the requested ones -> value, as `value_to_text` formats it.
         """
-        found = np.ones(len(self), dtype=bool)
-        for name, wanted in where.items():
-            found &= np.array([as_text(value) == wanted for value in self.table[name].to_pylist()], dtype=bool)
-        return found
+        is_match = np.ones(len(self), dtype=bool)
+        for name, expected in where.items():
+            is_match &= np.array([value_to_text(value) == expected for value in self.table[name].to_pylist()], dtype=bool)
+        return is_match
 
 
 @dataclass(frozen=True)
@@ -156,40 +155,40 @@ class ScoredDataset:
 
     Attributes:
         fs: pyarrow file system.
-        files: Its files, sorted.
-        uri: The output folder, as the user named it.
+        files: Files of the dataset, sorted.
+        uri: URI of the output folder, as the user named it.
     """
 
     fs: pafs.FileSystem
     files: tuple[DataFile, ...]
     uri: str = ""
-    _known: Mapping[str, Footer] = field(default_factory=dict, repr=False, compare=False)
+    _known_footers: Mapping[str, Footer] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def partitions(self) -> "dict[str, ScoredDataset]":
-        """Hive path of each partition, as on disk -> its rows."""
+        """Return hive path of each partition, as on disk -> its rows."""
         groups = groupby(self.files, lambda file: file.partition)
-        return {place: replace(self, files=tuple(files)) for place, files in groups}
+        return {partition: replace(self, files=tuple(files)) for partition, files in groups}
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        """Names of the columns of all files, hive keys among them."""
+        """Return the names of the columns of all files, including hive keys."""
         return frozenset(name for file in self.files for name in (*self.schema_of(file).names, *file.keys))
 
     def schema_of(self, file: DataFile) -> pa.Schema:
-        """The columns of a file."""
+        """Return the schema of a file."""
         return self._footers[file.path].schema
 
     def first_key(self, file: DataFile) -> int:
-        """The lowest `row_key` of a file, by its statistics."""
+        """Return the lowest `row_key` of a file, from its statistics."""
         return self._footers[file.path].first_key
 
     def count_rows(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return sum(footer.rows for footer in self._footers.values())
 
     def require_verdicts(self) -> "ScoredDataset":
-        """This dataset.
+        """Return this dataset if it is not empty.
 
         Raises:
             OutputError: It is empty.
@@ -199,190 +198,195 @@ class ScoredDataset:
         return self
 
     def require_columns(self, names: Iterable[str], setting: str = "") -> None:
-        """Check that some partition has each of these columns.
+        """Check that each of these columns exists in some partition.
 
         Args:
             names: The columns.
-            setting: What names them, for the message.
+            setting: Setting that names them, for the message.
 
         Raises:
-            InputError: None has one of them.
+            InputError: A column exists in no partition.
         """
         if missing := next((name for name in names if name not in self.columns), None):
             named_by = f" ({setting})" if setting else ""
             columns = ", ".join(sorted(self.columns))
             raise InputError(errors.NO_COLUMN, output=self.uri, column=missing, setting=named_by, columns=columns)
 
-    def only(self, names: Iterable[str]) -> "ScoredDataset":
-        """Some of its partitions, by their hive paths with plain values."""
+    def select_partitions(self, names: Iterable[str]) -> "ScoredDataset":
+        """Select partitions by their hive paths with plain values."""
         chosen = frozenset(names)
         return replace(self, files=tuple(file for file in self.files if file.partition_name in chosen))
 
-    def without(self, names: Iterable[str]) -> "ScoredDataset":
-        """Its other partitions, see `only`."""
-        return self.only({file.partition_name for file in self.files}.difference(names))
+    def exclude_partitions(self, names: Iterable[str]) -> "ScoredDataset":
+        """Exclude partitions; see `select_partitions`."""
+        return self.select_partitions({file.partition_name for file in self.files}.difference(names))
 
-    def matching(self, conditions: Sequence[str]) -> "ScoredDataset":
-        """The partitions that meet all conditions.
+    def filter_partitions(self, conditions: Sequence[str]) -> "ScoredDataset":
+        """Select the partitions that meet all conditions.
 
         Args:
-            conditions: Such as `dt>=2026-11-01`.
+            conditions: Conditions such as `dt>=2026-11-01`.
 
         Raises:
-            ConfigError: A condition can't be read, names a key that a partition lacks, or none meets them all.
+            ConfigError: A condition can't be parsed or names a key that a partition lacks, or no partition meets all
+                conditions.
         """
-        wanted = parse_conditions(conditions)
-        keys_of = {hive_path(place): hive_keys(place) for place in self.partitions}
-        missing = [condition.key for condition in wanted if not all(condition.key in keys for keys in keys_of.values())]
+        parsed = parse_conditions(conditions)
+        keys_of = {hive_path(partition): hive_keys(partition) for partition in self.partitions}
+        missing = [condition.key for condition in parsed if not all(condition.key in keys for keys in keys_of.values())]
         if missing:
             raise ConfigError(errors.NO_KEY, key=missing[0])
-        chosen = [name for name, keys in keys_of.items() if matches(wanted, keys)]
+        chosen = [name for name, keys in keys_of.items() if matches(parsed, keys)]
         if keys_of and not chosen:
-            raise ConfigError(errors.NO_PARTITION, reason=none_matches(wanted, set(keys_of)))
-        return self.only(chosen)
+            raise ConfigError(errors.NO_PARTITION, reason=describe_no_match(parsed, set(keys_of)))
+        return self.select_partitions(chosen)
 
-    def batches(
+    def read_batches(
         self,
         columns: Sequence[str] | None = None,
-        rows: int = BATCH_ROWS,
+        max_rows: int = BATCH_ROWS,
         *,
-        backwards: bool = False,
-        is_counted: bool = True,
+        is_reversed: bool = False,
+        reports_progress: bool = True,
     ) -> Iterator[Rows]:
-        """Read rows in batches, so that a partition of any size takes the same memory.
+        """Read rows in batches, in memory that does not depend on the size of the partition.
 
         Args:
-            columns: Columns, hive keys, or paths to parts of nested columns (`sentences.list.element.flagged`); None reads
-                all columns of the files.
-            rows: Rows of a batch at most; fewer where texts are read.
-            backwards: From the last batch to the first; the rows of a batch stand in their order.
-            is_counted: Whether the rows count in the task whose progress is shown (`jobs.progress.task.advance`).
+            columns: Columns, hive keys, or paths to parts of nested columns (`sentences.list.element.flagged`); None reads all
+                columns of the files.
+            max_rows: Maximum rows of a batch; use fewer if texts are read.
+            is_reversed: Read the last batch first. The rows within a batch keep their order.
+            reports_progress: Count the rows in the current task (`jobs.progress.task.advance`).
 
         Raises:
             OutputError: A file can't be read.
         """
-        turned: Callable[[Iterable[Any]], Iterable[Any]] = _reversed if backwards else iter
-        for file in turned(self.files):
-            with _readable(file.path), _open(self.fs, file) as groups:
-                for group in turned(groups):
-                    for part in turned(group.read(columns, rows)):
+        in_order: Callable[[Iterable[Any]], Iterable[Any]] = _reverse if is_reversed else iter
+        for file in in_order(self.files):
+            with _convert_read_errors(file.path), _open_row_groups(self.fs, file) as groups:
+                for group in in_order(groups):
+                    for part in in_order(group.read(columns, max_rows)):
                         yield part
-                        if is_counted:
+                        if reports_progress:
                             advance(len(part), "rows")
 
-    def rows(self, columns: Sequence[str], rows: int = TEXT_ROWS) -> Iterator[tuple[DataFile, dict[str, Any]]]:
-        """Read rows as plain values, each with its file; see `batches`."""
-        for part in self.batches(columns, rows):
+    def read_rows(self, columns: Sequence[str], max_rows: int = TEXT_BATCH_ROWS) -> Iterator[tuple[DataFile, dict[str, Any]]]:
+        """Read rows as plain values, each with its file; see `read_batches`."""
+        for part in self.read_batches(columns, max_rows):
             for row in part.table.to_pylist():
                 yield part.file, row
 
-    def rows_at(self, positions: Sequence[Position], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Read rows whose positions are known.
+    def read_rows_at(self, positions: Sequence[Position], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Read rows at known positions.
 
         Args:
-            positions: Where they are stored, in any order.
-            columns: See `batches`.
+            positions: Positions, in any order.
+            columns: See `read_batches`.
 
         Yields:
-            Number of the position, and its row; in the order of the files.
+            Index of the position, and its row; in the order of the files.
 
         Raises:
             OutputError: A file can't be read.
         """
-        wanted: dict[DataFile, list[int]] = {}
+        numbers_by_file: dict[DataFile, list[int]] = {}
         for number in sorted(range(len(positions)), key=positions.__getitem__):
-            wanted.setdefault(positions[number].file, []).append(number)
-        for file, numbers in wanted.items():
+            numbers_by_file.setdefault(positions[number].file, []).append(number)
+        for file, numbers in numbers_by_file.items():
             in_file = np.array([positions[number].row for number in numbers], dtype=np.int64)
-            left = iter(numbers)
-            with _readable(file.path), _open(self.fs, file) as groups:
+            remaining = iter(numbers)
+            with _convert_read_errors(file.path), _open_row_groups(self.fs, file) as groups:
                 for group in groups:
-                    here = in_file[(in_file >= group.first) & (in_file < group.first + group.size)]
-                    for table in group.take(columns, here):
+                    rows = in_file[(in_file >= group.first_row) & (in_file < group.first_row + group.size)]
+                    for table in group.read_rows(columns, rows):
                         for row in table.to_pylist():
-                            yield next(left), row
+                            yield next(remaining), row
 
-    def repeated_ids(self, *, is_counted: bool = True) -> dict[str, pa.Array]:
-        """Ids that several rows of a partition have, by its hive path as on disk: labels that name one could mean any of them.
+    def find_repeated_ids(self, *, reports_progress: bool = True) -> dict[str, pa.Array]:
+        """Find ids that several rows of a partition have, by its hive path as on disk.
 
-        Memory grows by 8 bytes a row of the largest partition.
+        A label with one of these ids is ambiguous. The search needs 8 bytes of memory per row of the largest partition.
         """
-        return {place: part._repeated(is_counted=is_counted) for place, part in self.partitions.items()}
+        return {path: part._find_repeated(reports_progress=reports_progress) for path, part in self.partitions.items()}
 
-    def _repeated(self, *, is_counted: bool) -> pa.Array:
-        import polars as pl  # here: `check`, which needs none of this, starts without it
+    def _find_repeated(self, *, reports_progress: bool) -> pa.Array:
+        import polars as pl  # imported here so that `check` starts without it
 
-        parts = self.batches(["row_id"], is_counted=is_counted)
-        hashes = pl.concat([pl.Series(dtype=pl.UInt64), *(_hashes(part.table["row_id"]) for part in parts)])
-        several = hashes.filter(hashes.is_duplicated()).unique()
-        if not len(several):
+        parts = self.read_batches(["row_id"], reports_progress=reports_progress)
+        hashes = pl.concat([pl.Series(dtype=pl.UInt64), *(_hash_ids(part.table["row_id"]) for part in parts)])
+        repeated = hashes.filter(hashes.is_duplicated()).unique()
+        if not len(repeated):
             return pa.array([], pa.string())
         ids = [
-            part.table["row_id"].filter(_hashes(part.table["row_id"]).is_in(several.implode()).to_arrow())
-            for part in self.batches(["row_id"], is_counted=False)
+            part.table["row_id"].filter(_hash_ids(part.table["row_id"]).is_in(repeated.implode()).to_arrow())
+            for part in self.read_batches(["row_id"], reports_progress=False)
         ]
         counts = pc.value_counts(pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string()))
         return counts.field("values").filter(pc.greater(counts.field("counts"), 1))  # hashes of different ids may be equal
 
     @cached_property
     def _footers(self) -> dict[str, Footer]:
-        """Path -> footer of each file; those that the snapshot has not read are read now."""
+        """Map the path of each file to its footer; footers that the snapshot has not read are read now."""
 
         def footer_of(path: str) -> Footer:
-            if path in self._known:
-                return self._known[path]
-            with _readable(path):
+            if path in self._known_footers:
+                return self._known_footers[path]
+            with _convert_read_errors(path):
                 return read_footer(self.fs, path)
 
         paths = [file.path for file in self.files]
-        with ThreadPoolExecutor(READERS) as readers:
+        with ThreadPoolExecutor(READER_THREADS) as readers:
             return dict(zip(paths, readers.map(footer_of, paths), strict=True))
 
 
 def open_scored(output: Folder) -> ScoredDataset:
-    """The verdicts of an output folder, as it is or as a snapshot has it."""
+    """Open the verdicts of an output folder or of a snapshot."""
     known = {}
     if isinstance(output, Snapshot):
         known = {file.info.path: file.footer for file in output.files if file.footer is not None}
-    return ScoredDataset(output.fs, _files(output, "scored"), output.uri, known)
+    return ScoredDataset(output.fs, _list_files(output, "scored"), output.uri, known)
 
 
 def open_raw(output: Folder) -> ScoredDataset:
-    """The scores of an output folder, without verdicts, as it is."""
-    return ScoredDataset(output.fs, _files(output, "raw"), output.uri)
+    """Open the scores of an output folder, without verdicts."""
+    return ScoredDataset(output.fs, _list_files(output, "raw"), output.uri)
 
 
 def read_file(fs: pafs.FileSystem, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[Rows]:
-    """The rows of one file in batches, where the dataset is not at hand: in a Ray task."""
-    return ScoredDataset(fs, (file,)).batches(columns, is_counted=False)
+    """Read the rows of one file in batches, for code without the dataset, such as a Ray task."""
+    return ScoredDataset(fs, (file,)).read_batches(columns, reports_progress=False)
 
 
-def read_rows(fs: pafs.FileSystem, file: DataFile, keys: Ints, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of one file that have these `row_key`s, few at a time; of all others only the key is read."""
+def read_rows_by_key(fs: pafs.FileSystem, file: DataFile, keys: Ints, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Read the rows of one file with these `row_key`s, in small tables. Of other rows only the key is read."""
     for rows in read_file(fs, file, ["row_key"]):
-        yield from rows.take(columns, np.flatnonzero(np.isin(rows.table["row_key"].to_numpy(), keys)))
+        yield from rows.stream_columns(columns, np.flatnonzero(np.isin(rows.table["row_key"].to_numpy(), keys)))
 
 
-def batches(
-    fs: pafs.FileSystem, paths: Iterable[str], columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+def read_file_batches(
+    fs: pafs.FileSystem, paths: Iterable[str], columns: Sequence[str] | None = None, max_rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of files that are written beside `scored/` in batches, file by file."""
+    """Read the rows of files outside `scored/` in batches, file by file."""
     dataset = ScoredDataset(fs, tuple(DataFile("", path) for path in paths))
-    return (part.batch for part in dataset.batches(columns, rows))
+    return (part.batch for part in dataset.read_batches(columns, max_rows))
 
 
-def _files(output: Folder, dataset: str) -> tuple[DataFile, ...]:
-    return tuple(sorted(DataFile(place, path) for place, paths in partitions(output, dataset).items() for path in paths))
+def _list_files(output: Folder, dataset: str) -> tuple[DataFile, ...]:
+    return tuple(
+        sorted(
+            DataFile(partition, path) for partition, paths in list_partition_files(output, dataset).items() for path in paths
+        )
+    )
 
 
-def as_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table that fits in memory as one batch."""
+def to_batch(table: pa.Table) -> pa.RecordBatch:
+    """Convert a table that fits in memory to one batch."""
     parts = table.combine_chunks().to_batches()
     return parts[0] if parts else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def as_text(value: Any) -> str:
-    """A value of a column as text; a point in time is its day, a boolean true or false."""
+def value_to_text(value: Any) -> str:
+    """Format a value of a column as text: a timestamp as its day, a boolean as true or false."""
     if value is None:
         return "(none)"
     if isinstance(value, bool):
@@ -390,28 +394,28 @@ def as_text(value: Any) -> str:
     return value.date().isoformat() if hasattr(value, "date") else str(value)
 
 
-def _hashes(ids: pa.ChunkedArray) -> Any:
+def _hash_ids(ids: pa.ChunkedArray) -> Any:
     import polars as pl
 
     return pl.Series(ids).cast(pl.String).hash()
 
 
-def _reversed(items: Iterable[Any]) -> Iterable[Any]:
+def _reverse(items: Iterable[Any]) -> Iterable[Any]:
     return list(items)[::-1]
 
 
 @contextmanager
-def _readable(path: str) -> Iterator[None]:
+def _convert_read_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        hint = ". `ragassay finalize` writes scored/ anew" if "/scored/" in path else ""
+        hint = ". Rewrite scored/ with `ragassay finalize`" if "/scored/" in path else ""
         raise OutputError(errors.UNREADABLE_ROWS, path=path, reason=error, hint=hint) from error
 
 
 @contextmanager
-def _open(fs: pafs.FileSystem, file: DataFile) -> Iterator[list[_RowGroup]]:
-    """The row groups of a file, while it is open."""
+def _open_row_groups(fs: pafs.FileSystem, file: DataFile) -> Iterator[list[_RowGroup]]:
+    """Open a file, and return its row groups."""
     with pq.ParquetFile(file.path, filesystem=fs) as parquet:
         sizes = [parquet.metadata.row_group(number).num_rows for number in range(parquet.num_row_groups)]
         starts = np.cumsum([0, *sizes]).tolist()
@@ -419,7 +423,7 @@ def _open(fs: pafs.FileSystem, file: DataFile) -> Iterator[list[_RowGroup]]:
 
 
 def _column_names(parquet: pq.ParquetFile, columns: Sequence[str]) -> list[str]:
-    """Columns of the table that paths lead to: a path to a part of a nested column leads to that column."""
+    """Return the columns of the table for these paths: a path to a part of a nested column selects that column."""
     names = parquet.schema_arrow.names
     leaves = [parquet.schema.column(number).path for number in range(len(parquet.schema.names))]
 
@@ -430,8 +434,8 @@ def _column_names(parquet: pq.ParquetFile, columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(map(name_of, columns)))
 
 
-def _with_columns(batch: pa.RecordBatch, names: Sequence[str], keys: Mapping[str, str]) -> pa.Table:
-    """The columns by name: from the file, from the keys of its partition, or nulls."""
+def _select_columns(batch: pa.RecordBatch, names: Sequence[str], keys: Mapping[str, str]) -> pa.Table:
+    """Return the columns by name: from the file, from the hive keys, or nulls."""
 
     def column(name: str) -> pa.Array:
         if name in batch.schema.names:

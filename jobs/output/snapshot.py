@@ -1,17 +1,18 @@
-"""Read an output folder while a run may write into it.
+"""Read an output folder while a run may write to it.
 
-Readers take no lock. A writer replaces each file of `scored/` whole and in place, and writes the manifest last. Each of these
-files carries the id of its verdicts in its footer, and the manifest names for each partition the id that may be read
-(`Manifest.verdict_files`). A reader:
+Readers take no lock. A writer replaces each file of `scored/` as a whole, and writes the manifest last. Each of these files
+has the id of its verdicts in its footer, and the manifest contains the id that may be read for each partition
+(`Manifest.verdict_files`). A reader does the following:
 
-1. reads the manifest, lists `scored/`, and compares the ids. A partition that the manifest does not name belongs to a run that
-   has not finished, and is left out.
-2. reads. Moments in `stats/` must be of as many rows as the partition has in `scored/`; what is being added to `explanations/`
-   and `escalated/` is left out until it is committed.
-3. lists `scored/` again before it shows or writes anything. Size and time of every file must be what they were.
+1. It reads the manifest, lists `scored/`, and compares the ids. A partition that the manifest does not contain belongs to an
+   unfinished run, and is ignored.
+2. It reads the data. The moments in `stats/` must cover as many rows as the partition has in `scored/`. Uncommitted additions
+to
+   `explanations/` and `escalated/` are ignored.
+3. It lists `scored/` again before it shows or writes anything. The size and time of every file must be unchanged.
 
 If an id or a file differs, the reader starts again, once. If they differ again, it raises OutputRewritten: a run is replacing
-partitions one after the other, or broke off while it did. So old and new verdicts are never mixed.
+partitions, or was interrupted meanwhile. So old and new verdicts are never mixed.
 """
 
 import time
@@ -29,43 +30,43 @@ from ragassay.jobs.output import errors
 from ragassay.jobs.output.manifest import MANIFEST, read_manifest
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.runtime.endings import is_disk_full
-from ragassay.jobs.storage.folder import READERS, Folder
+from ragassay.jobs.storage.folder import READER_THREADS, Folder
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.schemas.manifest import Manifest
 
-VERDICTS_ID = b"ragassay.verdicts"
-"""Key of the footer of a file of `scored/`."""
+VERDICTS_ID_KEY = b"ragassay.verdicts"
+"""Key in the footer of a file of `scored/`."""
 
-JUDGED = "+judge"
+JUDGED_SUFFIX = "+judge"
 
 PAUSE_SECONDS = 2.0
-"""Before the second attempt: a run that has replaced its last partition writes the manifest within this time."""
+"""Pause before the second attempt: a run that has replaced its last partition writes the manifest within this time."""
 
-UNCOMMITTED = {"explanations": "_explaining", "escalated": "_escalating"}
-"""Dataset that Ray Data adds to -> folder in which it commits what it added."""
+CHECKPOINTS = {"explanations": "_explaining", "escalated": "_escalating"}
+"""Dataset that Ray Data appends to -> folder in which it commits."""
 
-Result = TypeVar("Result")
+SnapshotResult = TypeVar("SnapshotResult")
 
 
-def with_verdicts_id(schema: pa.Schema, verdicts_id: str) -> pa.Schema:
-    """A schema of `scored/` for a file with these verdicts."""
-    return schema.with_metadata({**(schema.metadata or {}), VERDICTS_ID: verdicts_id.encode()})
+def add_verdicts_id(schema: pa.Schema, verdicts_id: str) -> pa.Schema:
+    """Add the id of the verdicts to the schema of a file of `scored/`."""
+    return schema.with_metadata({**(schema.metadata or {}), VERDICTS_ID_KEY: verdicts_id.encode()})
 
 
 def judged_id(run_id: str) -> str:
-    """Id of the verdicts of a run after its judge has decided some of them."""
-    return run_id + JUDGED
+    """Return the id of a run's verdicts after its judge has decided some of them."""
+    return run_id + JUDGED_SUFFIX
 
 
 @dataclass(frozen=True)
 class Footer:
-    """What the footer of a file of `raw/` or `scored/` says.
+    """Content of the footer of a file of `raw/` or `scored/`.
 
     Attributes:
-        verdicts_id: Id of its verdicts; None where it has none.
-        rows: How many rows it has.
-        schema: Its columns.
-        first_key: Its lowest `row_key`, by its statistics; 0 without any.
+        verdicts_id: Id of its verdicts; None without one.
+        rows: Number of rows.
+        schema: Columns of the file.
+        first_key: Lowest `row_key`, from the statistics; 0 without statistics.
     """
 
     verdicts_id: str | None
@@ -75,87 +76,87 @@ class Footer:
 
 
 @dataclass(frozen=True)
-class _File:
+class _SnapshotFile:
     """A file of `scored/`.
 
     Attributes:
-        place: Partition, as on disk.
-        info: Its path, size and time.
-        footer: Its footer; None if it can't be read.
+        partition: Hive path of its partition, as on disk.
+        info: Path, size and time of the file.
+        footer: Footer of the file; None if it can't be read.
     """
 
-    place: str
+    partition: str
     info: pafs.FileInfo
     footer: Footer | None
 
     @property
     def state(self) -> tuple[str, int, int]:
-        """What changes when it is replaced."""
-        return _state(self.info)
+        """Return what changes if the file is replaced."""
+        return _file_state(self.info)
 
 
 @dataclass(frozen=True)
 class Snapshot(Folder):
-    """An output folder as a reader sees it. What is written into it is kept until the snapshot has been checked.
+    """An output folder as a reader sees it. Writes are kept until the snapshot has been checked.
 
     Attributes:
         manifest_text: The manifest that was read.
         files: Files of `scored/` that the manifest names.
-        kept: File -> text that is to be written.
+        pending_writes: File -> text to write.
     """
 
     manifest_text: str | None = None
-    files: tuple[_File, ...] = ()
-    kept: dict[str, str] = field(default_factory=dict)
+    files: tuple[_SnapshotFile, ...] = ()
+    pending_writes: dict[str, str] = field(default_factory=dict)
 
     @property
-    def itself(self) -> Folder:
-        """The output folder."""
+    def live_folder(self) -> Folder:
+        """Return the output folder, in which writes take effect at once."""
         return Folder(self.fs, self.root, self.uri)
 
     def read(self, relative: str) -> str | None:
-        """See `Folder.read`; the manifest is always that of the snapshot."""
+        """Read a text file, see `Folder.read`; the manifest is always that of the snapshot."""
         return self.manifest_text if relative == MANIFEST else super().read(relative)
 
     def write(self, relative: str, text: str) -> None:
-        """Keep a text file until the snapshot has been checked."""
-        self.kept[relative] = text
+        """Keep the text of a file until the snapshot has been checked."""
+        self.pending_writes[relative] = text
 
-    def check(self, place: str | None = None) -> None:
-        """Check that the files of `scored/` are still those that the manifest names.
+    def check(self, partition: str | None = None) -> None:
+        """Check that the files of `scored/` are unchanged.
 
         Args:
-            place: Partition, as on disk; None checks all.
+            partition: Hive path of a partition, as on disk; None checks all.
 
         Raises:
-            OutputRewritten: One was replaced.
+            OutputRewritten: A file was replaced.
         """
-        below = "scored" if place is None else "/".join(filter(None, ["scored", place]))
-        now = set(map(_state, self.itself.list(below, ".parquet")))
+        folder = "scored" if partition is None else "/".join(filter(None, ["scored", partition]))
+        current = set(map(_file_state, self.live_folder.list(folder, ".parquet")))
         for file in self.files:
-            if file.state not in now and place in (None, file.place):
-                raise rewritten(self.address, hive_path(file.place))
+            if file.state not in current and partition in (None, file.partition):
+                raise rewritten_error(self.address, hive_path(file.partition))
 
-    def check_rows(self, place: str, rows: int) -> None:
-        """Check that statistics are of the rows that a partition has in `scored/`.
+    def check_row_count(self, partition: str, rows: int) -> None:
+        """Check that statistics cover the rows of a partition in `scored/`.
 
         Args:
-            place: Partition, as on disk.
+            partition: Hive path of the partition, as on disk.
             rows: Rows of the statistics.
 
         Raises:
-            OutputRewritten: They are of other rows: a run has written new ones.
+            OutputRewritten: The numbers differ: a run has written new rows.
         """
-        footers = [file.footer for file in self.files if file.place == place]
+        footers = [file.footer for file in self.files if file.partition == partition]
         if None not in footers and sum(footer.rows for footer in footers if footer) != rows:
-            raise rewritten(self.address, hive_path(place))
+            raise rewritten_error(self.address, hive_path(partition))
 
     def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:
-        """See `Folder.list`; of `scored/` the files that the manifest names, of other datasets what is committed."""
+        """List files, see `Folder.list`: for `scored/` the files of the manifest, for other datasets the committed files."""
         if relative == "scored":
             return [file.info for file in self.files if file.info.path.endswith(suffix)]
         infos = super().list(relative, suffix)
-        checkpoint = UNCOMMITTED.get(relative.partition("/")[0])
+        checkpoint = CHECKPOINTS.get(relative.partition("/")[0])
         if checkpoint is None:
             return infos
         pending = tuple(
@@ -166,44 +167,44 @@ class Snapshot(Folder):
 
 def read_snapshot(
     output: Folder,
-    work: Callable[[Snapshot, Manifest], Result],
-    say: Callable[[str], Any] = lambda _: None,
+    read: Callable[[Snapshot, Manifest], SnapshotResult],
+    warn: Callable[[str], Any] = lambda _: None,
     *,
-    whole: bool = True,
-) -> Result:
-    """Do something with a snapshot of an output folder; once more, if the snapshot was replaced meanwhile.
+    checks_all: bool = True,
+) -> SnapshotResult:
+    """Call a function with a snapshot of an output folder; again, once, if the snapshot was replaced meanwhile.
 
     Args:
         output: The output folder.
-        work: What to do. It may be done twice; what it writes into the snapshot is written when it is known to be right.
-        say: Told of a file that can't be written because the output folder can't.
-        whole: Check all partitions at the end; else `work` checks each when it has read it.
+        read: Function to call, possibly twice. Files that it writes to the snapshot are written after the check.
+        warn: Receives a message about each file that could not be written.
+        checks_all: Check all partitions at the end. If false, `read` checks each partition after it has read it.
 
     Returns:
-        What `work` returned.
+        Result of `read`.
 
     Raises:
-        OutputRewritten: A run replaces partitions, or broke off while it did.
-        RagassayError: `work` raised it.
+        OutputRewritten: A run is replacing partitions, or was interrupted meanwhile.
+        RagassayError: `read` raised it.
     """
     for is_last in (False, True):
         try:
             snapshot, manifest = take_snapshot(output)
-            result = _worked(snapshot, manifest, work)
-            if whole:
+            result = _read_or_rewritten(snapshot, manifest, read)
+            if checks_all:
                 snapshot.check()
             break
         except OutputRewritten:
             if is_last:
                 raise
         time.sleep(PAUSE_SECONDS)
-    for name, text in snapshot.kept.items():
+    for name, text in snapshot.pending_writes.items():
         try:
             output.write(name, text)
         except OSError as error:
             if is_disk_full(error):
                 raise
-            say(f"{output.format_address(name)} was not written: {error}")
+            warn(f"{output.format_address(name)} was not written: {error}")
     return result
 
 
@@ -211,42 +212,44 @@ def take_snapshot(output: Folder) -> tuple[Snapshot, Manifest]:
     """Read the manifest of an output folder, and find the files that it names.
 
     Returns:
-        The snapshot; and the manifest, without what runs that have not finished say of verdicts that can't be read yet.
+        The snapshot; and the manifest without the verdict data of unfinished runs.
 
     Raises:
-        OutputRewritten: A file holds other verdicts than the manifest says.
+        OutputRewritten: A file contains other verdicts than the manifest states.
     """
-    pinned = Snapshot(output.fs, output.root, output.uri, output.read(MANIFEST))
-    manifest = _without_unfinished(read_manifest(pinned))
+    snapshot = Snapshot(output.fs, output.root, output.uri, output.read(MANIFEST))
+    manifest = _drop_unfinished_runs(read_manifest(snapshot))
     infos = output.list("scored", ".parquet")
     base = len(output.path("scored")) + 1
     files = []
     schemas: dict[pa.Schema, pa.Schema] = {}
-    with ThreadPoolExecutor(READERS) as readers:
-        footers = readers.map(lambda info: _footer(output.fs, info.path), infos)
+    with ThreadPoolExecutor(READER_THREADS) as readers:
+        footers = readers.map(lambda info: _try_read_footer(output.fs, info.path), infos)
         for info, footer in zip(infos, footers, strict=True):
-            place = info.path[base:].rpartition("/")[0]
-            named = manifest.verdict_files.get(hive_path(place))
-            if footer is None:  # of one that can't be read, whoever reads it says so
-                files.append(_File(place, info, None))
-            elif footer.verdicts_id == named:
-                # Most files have the same columns: one copy is kept.
-                files.append(_File(place, info, replace(footer, schema=schemas.setdefault(footer.schema, footer.schema))))
-            elif named is not None:
-                raise rewritten(output.address, hive_path(place))
-    return replace(pinned, files=tuple(files)), manifest
+            partition = info.path[base:].rpartition("/")[0]
+            expected_id = manifest.verdict_files.get(hive_path(partition))
+            if footer is None:  # reported when the file is read
+                files.append(_SnapshotFile(partition, info, None))
+            elif footer.verdicts_id == expected_id:
+                # Most files have the same columns: keep one copy.
+                files.append(
+                    _SnapshotFile(partition, info, replace(footer, schema=schemas.setdefault(footer.schema, footer.schema)))
+                )
+            elif expected_id is not None:
+                raise rewritten_error(output.address, hive_path(partition))
+    return replace(snapshot, files=tuple(files)), manifest
 
 
 def read_footer(fs: pafs.FileSystem, path: str) -> Footer:
-    """The footer of a file of `raw/` or `scored/`.
+    """Read the footer of a file of `raw/` or `scored/`.
 
     Raises:
-        OSError, pa.ArrowException: It can't be read.
+        OSError, pa.ArrowException: The footer can't be read.
     """
     metadata = pq.read_metadata(path, filesystem=fs)
-    found = (metadata.metadata or {}).get(VERDICTS_ID)
+    verdicts_id = (metadata.metadata or {}).get(VERDICTS_ID_KEY)
     schema = metadata.schema.to_arrow_schema().remove_metadata()
-    return Footer(found and found.decode(), metadata.num_rows, schema, _first_key(metadata))
+    return Footer(verdicts_id and verdicts_id.decode(), metadata.num_rows, schema, _first_key(metadata))
 
 
 def _first_key(metadata: pq.FileMetaData) -> int:
@@ -255,67 +258,71 @@ def _first_key(metadata: pq.FileMetaData) -> int:
     return min((int(group.column(keys[0]).statistics.min) for group in groups if keys), default=0)
 
 
-def read_verdicts(output: Folder) -> Manifest:
-    """The manifest of an output folder, as of the verdicts that can be read: a run that has not finished says nothing yet."""
-    return _without_unfinished(read_manifest(output))
+def read_readable_manifest(output: Folder) -> Manifest:
+    """Read the manifest of an output folder without the verdict data of unfinished runs."""
+    return _drop_unfinished_runs(read_manifest(output))
 
 
-def rewritten(output: str, partition: str) -> OutputRewritten:
-    """The error for a partition, by its Hive path, that is replaced while it is read."""
-    where = f"partition {partition!r} of output {output}" if partition else f"output {output}"
-    return OutputRewritten(errors.REWRITTEN, output=output, partition=partition, where=where)
+def rewritten_error(output: str, partition: str) -> OutputRewritten:
+    """Create the error for a partition (by its hive path) that is replaced while it is read."""
+    description = f"partition {partition!r} of output {output}" if partition else f"output {output}"
+    return OutputRewritten(errors.REWRITTEN, output=output, partition=partition, where=description)
 
 
-def unchanged(output: Folder) -> Iterator[Any]:
-    """Yield nothing; but at the end of rows that go into a file, check that all were of one snapshot, so that none is written.
+def verify_unchanged(output: Folder) -> Iterator[Any]:
+    """Check, after the last row of a file was produced, that all rows came from one snapshot. Yields nothing.
 
     Raises:
-        OutputRewritten: They were not.
+        OutputRewritten: The snapshot was replaced, so the file must not be written.
     """
-    check_place(output)
+    check_partition(output)
     yield from ()
 
 
-def check_place(output: Folder, place: str | None = None) -> None:
-    """`Snapshot.check`, where a folder is one."""
+def check_partition(output: Folder, partition: str | None = None) -> None:
+    """Call `Snapshot.check` if the folder is a snapshot."""
     if isinstance(output, Snapshot):
-        output.check(place)
+        output.check(partition)
 
 
-def check_rows(output: Folder, place: str, rows: int) -> None:
-    """`Snapshot.check_rows`, where a folder is one."""
+def check_row_count(output: Folder, partition: str, rows: int) -> None:
+    """Call `Snapshot.check_row_count` if the folder is a snapshot."""
     if isinstance(output, Snapshot):
-        output.check_rows(place, rows)
+        output.check_row_count(partition, rows)
 
 
-def _worked(snapshot: Snapshot, manifest: Manifest, work: Callable[[Snapshot, Manifest], Result]) -> Result:
-    """What `work` returns; what it raises because it read replaced files becomes OutputRewritten."""
+def _read_or_rewritten(
+    snapshot: Snapshot, manifest: Manifest, read: Callable[[Snapshot, Manifest], SnapshotResult]
+) -> SnapshotResult:
+    """Call `read`. If it fails because files were replaced, raise OutputRewritten instead."""
     try:
-        return work(snapshot, manifest)
+        return read(snapshot, manifest)
     except Exception:
-        with suppress(OSError):  # a store that gave way is the first error's cause as well
+        with suppress(OSError):  # if the store failed, it also caused the first error
             snapshot.check()
         raise
 
 
-def _footer(fs: pafs.FileSystem, path: str) -> Footer | None:
+def _try_read_footer(fs: pafs.FileSystem, path: str) -> Footer | None:
     try:
         return read_footer(fs, path)
     except (OSError, pa.ArrowException):
         return None
 
 
-def _without_unfinished(manifest: Manifest) -> Manifest:
-    """The manifest without the fit and the threshold of runs whose verdicts can't be read yet."""
-    read = {verdicts_id.removesuffix(JUDGED) for verdicts_id in manifest.verdict_files.values()}
+def _drop_unfinished_runs(manifest: Manifest) -> Manifest:
+    """Remove the fit, threshold and drift of runs whose verdicts can't be read yet."""
+    readable_ids = {verdicts_id.removesuffix(JUDGED_SUFFIX) for verdicts_id in manifest.verdict_files.values()}
     return replace(
         manifest,
         runs=[
-            run if run.finished is not None or run.run_id in read else replace(run, fit=None, threshold=None, drift=None)
+            run
+            if run.finished is not None or run.run_id in readable_ids
+            else replace(run, fit=None, threshold=None, drift=None)
             for run in manifest.runs
         ],
     )
 
 
-def _state(info: pafs.FileInfo) -> tuple[str, int, int]:
+def _file_state(info: pafs.FileInfo) -> tuple[str, int, int]:
     return info.path, info.size, info.mtime_ns

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 
 from ragassay.jobs.output.partitions import hive_keys, hive_path
-from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_rows
-from ragassay.jobs.output.sidecar import explanations
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_rows_by_key
+from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanations import AnswerStatus, explanations_partition_key
@@ -89,11 +89,11 @@ def count_explanations(output: Folder, scored: ScoredDataset, shows_all: bool = 
         partitions.setdefault(_partition_key(partition), []).append(hive_path(partition))
     for strategy in STRATEGY_ORDER:
         summary = ExplanationSummary(strategy, shows_all)
-        dataset = explanations(output, strategy)
-        for partition, paths in dataset.partitions().items():
-            flagged = _read_flagged(scored.only(partitions.get(_partition_key(partition), [])))
+        dataset = open_explanations(output, strategy)
+        for partition, paths in dataset.list_partition_files().items():
+            flagged = _read_flagged(scored.select_partitions(partitions.get(_partition_key(partition), [])))
             group = next(iter(hive_keys(partition).values()), "")
-            for batch in dataset.batches(COUNTED_COLUMNS, paths):
+            for batch in dataset.read_batches(COUNTED_COLUMNS, paths):
                 _count_batch(summary, group, batch, flagged)
         if summary.readable or summary.unreadable:
             return summary
@@ -114,7 +114,7 @@ def read_explanations(
     for partition, row_key in row_keys:
         keys_by_partition.setdefault(_partition_key(partition), set()).add(row_key)
     explanations_by_row: dict[int, dict[int, ShownExplanation]] = {}
-    for partition, paths in explanations(output, summary.strategy).partitions().items():
+    for partition, paths in open_explanations(output, summary.strategy).list_partition_files().items():
         files = [DataFile(partition, path) for path in paths]
         for row in _read_rows(output, files, keys_by_partition.get(_partition_key(partition), set())):
             for entry in row["explanations"]:
@@ -138,7 +138,7 @@ def _partition_key(partition: str) -> PartitionKey:
 def _read_flagged(scored: ScoredDataset) -> pl.DataFrame:
     """Read `row_key` and sentence number of every flagged sentence."""
     frames = [pl.DataFrame(schema={"row_key": pl.Int64, "sentence": pl.Int32})]
-    for rows in scored.batches(["row_key", "sentences.list.element.flagged"], is_counted=False):
+    for rows in scored.read_batches(["row_key", "sentences.list.element.flagged"], reports_progress=False):
         frame = pl.DataFrame(rows.table).with_columns(sentence=pl.int_ranges(pl.col("sentences").list.len(), dtype=pl.Int32))
         flags = frame.explode("sentences", "sentence").filter(pl.col("sentences").struct.field("flagged"))
         frames.append(flags.select("row_key", "sentence"))
@@ -166,7 +166,7 @@ def _read_rows(output: Folder, files: Iterable[DataFile], keys: Collection[int])
     """Read the rows of `explanations/` with these keys, texts included."""
     wanted = np.array(sorted(keys), dtype=np.int64)
     for file in files if len(wanted) else ():
-        for table in read_rows(output.fs, file, wanted, ["row_key", "explanations"]):
+        for table in read_rows_by_key(output.fs, file, wanted, ["row_key", "explanations"]):
             yield from table.to_pylist()
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.output.partitions import natural
+from ragassay.jobs.output.partitions import natural_key
 from ragassay.jobs.output.scored_dataset import Position, Rows, open_scored
 from ragassay.jobs.report.explanations import ExplanationSummary, count_explanations
 from ragassay.jobs.report.responses import ShownResponse, read_responses
@@ -124,7 +124,7 @@ def gather_report_data(
     data = ReportData(slices={name: [] for name in slices})
     groups: dict[str, dict[str, GroupCounts]] = {name: {} for name in ("", *slices)}
     worst: list[tuple[float, float, Position]] = []
-    for rows in scored.batches([*READ_COLUMNS, *extra_columns]):
+    for rows in scored.read_batches([*READ_COLUMNS, *extra_columns]):
         keys = rows.file.keys
         data.partition_key = data.partition_key or next(iter(keys), "")
         _count_rows(data, rows.table, rows.file.partition_name)
@@ -132,7 +132,9 @@ def gather_report_data(
         for name in slices:
             _add_group_counts(groups[name], _group_values(rows.table, name), rows.table)
         worst = heapq.nlargest(WORST_RESPONSES, [*worst, *_find_worst(rows)])
-    data.partition_groups = sorted(groups[""].values(), key=lambda group: natural(group.value)) if data.partition_key else []
+    data.partition_groups = (
+        sorted(groups[""].values(), key=lambda group: natural_key(group.value)) if data.partition_key else []
+    )
     data.slices = {name: sorted(groups[name].values(), key=lambda group: (-group.scored, group.value)) for name in slices}
     data.explanations = count_explanations(output, scored, all_explanations)
     positions = [position for *_, position in worst]

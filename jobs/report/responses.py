@@ -125,7 +125,7 @@ def read_responses(
         summary: Counts of the explanations; None shows none.
         scales: Scales of the members' values.
     """
-    rows_read = dict(open_scored(output).rows_at(positions, [*READ_COLUMNS, *([label] if label else [])]))
+    rows_read = dict(open_scored(output).read_rows_at(positions, [*READ_COLUMNS, *([label] if label else [])]))
     rows = [(position.file.partition, rows_read[number]) for number, position in enumerate(positions)]
     explanations: dict[int, dict[int, ShownExplanation]] = {}
     if summary:

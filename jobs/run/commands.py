@@ -25,14 +25,14 @@ from logging import getLogger
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job, with_dtypes
-from ragassay.jobs.input import Logs, refuse_overlap
+from ragassay.jobs.input import Logs, check_no_overlap
 from ragassay.jobs.integrations.lineage.events import run_events
 from ragassay.jobs.integrations.traces.source import logs_of
-from ragassay.jobs.output.commits import clear_pending
-from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.manifest import MANIFEST, existing_output, read_manifest, write_manifest
+from ragassay.jobs.output.commits import discard_pending
+from ragassay.jobs.output.lock import lock_output
+from ragassay.jobs.output.manifest import MANIFEST, open_output, read_manifest, write_manifest
 from ragassay.jobs.output.sealed import seal
-from ragassay.jobs.output.sidecar import escalations
+from ragassay.jobs.output.sidecar import open_escalations
 from ragassay.jobs.progress.show import report_finished
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors
@@ -92,7 +92,7 @@ def score_job(job: Job, input_uri: str, output_uri: str, console: Console, optio
 
 def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
     """Give every row of an output folder a verdict with the settings of this job. Needs no model. See `run_job`."""
-    return _run(job, None, existing_output(output_uri), console, RunOptions(command=Command.FINALIZE))
+    return _run(job, None, open_output(output_uri), console, RunOptions(command=Command.FINALIZE))
 
 
 def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
@@ -103,13 +103,13 @@ def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
     """
     if job.escalation.judge is None:
         raise ConfigError(errors.NO_JUDGE)
-    return _run(job, None, existing_output(output_uri), console, RunOptions(command=Command.ESCALATE))
+    return _run(job, None, open_output(output_uri), console, RunOptions(command=Command.ESCALATE))
 
 
 def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Fit]:
     """Update `stats/` and return mu and sigma of every member. See `run_job`."""
-    output = existing_output(output_uri)
-    with locked(output, "fit", job.runtime.wait_seconds, console), _ray(job, MODEL_FREE_RESOURCES, console):
+    output = open_output(output_uri)
+    with lock_output(output, "fit", job.runtime.wait_seconds, console), _ray(job, MODEL_FREE_RESOURCES, console):
         manifest = read_manifest(output)
         refuse_unfinished_run(output, manifest, ())
         with task(console, "deciding", "moments", unit="partitions"):
@@ -127,7 +127,7 @@ def _run(job: Job, input_uri: str | None, output: Folder, console: Console, opti
         logs, traces = _read_input(job, input_uri, output, console)
     run, command = _make_run(traces), options.command.value
     with (
-        locked(output, command, job.runtime.wait_seconds, console) as note,
+        lock_output(output, command, job.runtime.wait_seconds, console) as note,
         run_events(job.integrations.openlineage, command, logs, output, run, console) as end_events,
     ):
         if note:
@@ -163,7 +163,7 @@ def _read_input(job: Job, uri: str, output: Folder, console: Console, *, staged:
         logs, traces = logs_of(job.input, uri, output, wait=job.runtime.wait_seconds, console=console, staged=staged)
         check_input(job, logs)
         if job.input.preset is None:  # staged traces are inside OUTPUT, their source is not
-            refuse_overlap(logs, output)
+            check_no_overlap(logs, output)
     return logs, traces
 
 
@@ -177,7 +177,7 @@ def _make_checked_plan(job: Job, logs: Logs | None, output: Folder, console: Con
     """Make the plan, and run the slower checks of its selection."""
     if logs is None:
         return make_plan(job, None, output, options)
-    clear_pending(output, CHECKPOINT, "raw")
+    discard_pending(output, CHECKPOINT, "raw")
     with task(console, "checking", "output"):
         plan = make_plan(job, logs, output, options)
         assert plan.selection is not None
@@ -214,7 +214,7 @@ def _run_steps(plan: RunPlan, run: Run, console: Console) -> tuple[Manifest, Dri
             manifest = _save(output, fold_judge(manifest, chosen))
         escalated = escalate(plan, manifest, chosen, console)
         manifest = _save(output, fold_escalation(manifest, scored, escalated))
-        escalations(output).drop_checkpoint()
+        open_escalations(output).delete_checkpoint()
     return manifest, check_run_drift(plan, manifest, StepResults(scored, fitted, escalated))
 
 

@@ -67,7 +67,7 @@ def fit(plan: RunPlan, manifest: Manifest, scored: ScoreResult | None, console: 
     if scored is None:
         refuse_unfinished_run(output, manifest, ())
     waiting = frozenset(_find_waiting(plan, manifest, scored))
-    raw = open_raw(output).without(waiting).partitions
+    raw = open_raw(output).exclude_partitions(waiting).partitions
     chosen = list(raw) if scored is None else find_partitions_without_verdicts(raw, manifest)
     if not chosen and (waiting or (scored is not None and not raw)):
         if scored is None:

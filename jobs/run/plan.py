@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.input import Logs
-from ragassay.jobs.output.manifest import needs_text, read_manifest
+from ragassay.jobs.output.manifest import read_manifest, require_text
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import open_raw, open_scored
 from ragassay.jobs.runtime.dataflow import compute_needed_resources
@@ -159,7 +159,7 @@ def make_plan(job: Job, logs: Logs | None, output: Folder, options: RunOptions) 
     Args:
         job: The job, with its dtypes.
         logs: The checked input; None for a command on the whole output.
-        output: The output folder; for a run it is locked and has no pending files (`clear_pending`).
+        output: The output folder; for a run it is locked and has no pending files (`discard_pending`).
         options: Options of the run.
 
     Raises:
@@ -226,9 +226,9 @@ def _plan_escalate(
     """
     if not command.escalates or judge is None:
         return PlannedStep(False, (), "")
-    needs_text(manifest, output.uri, "the judge of a cascade")
+    require_text(manifest, output.uri, "the judge of a cascade")
     if not command.reads_input:
-        open_scored(output).only(manifest.finalized).require_verdicts()
+        open_scored(output).select_partitions(manifest.finalized).require_verdicts()
     not_asked = set(map(hive_path, not_escalated(output, manifest).partitions))
     partitions = tuple(sorted(not_asked | set(finalize.partitions)))
     if not command.reads_input:

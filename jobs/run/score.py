@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from ragassay.jobs.input import LogFile
-from ragassay.jobs.output.commits import forget_pending
+from ragassay.jobs.output.commits import delete_pending_markers
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.scoring.balance import RawCounts, count_raw_rows
@@ -60,7 +60,7 @@ def score(plan: RunPlan, console: Console) -> ScoreResult:
     whole_files = {number: file for number, file in selection.files.items() if number not in cut}
     with task(console, "counting", "rows", selection.rows, "rows"):
         counts = count_raw_rows(output, {number: file for number, file in whole_files.items() if file.rows}, selection.samples)
-    forget_pending(output, CHECKPOINT)
+    delete_pending_markers(output, CHECKPOINT)
     committed = read_committed_rows(output)
     return ScoreResult(
         whole_files=whole_files,

@@ -64,7 +64,7 @@ def make_disk_full_error(error: OSError, output: str | None = None) -> OutputErr
         output: Output folder that was being written, if known.
     """
     reason = str(error).partition(": 'Failed to apply UDF")[0]  # Ray's advice does not apply here
-    return OutputError(errors.FULL, output=output, reason=reason, place=f" (OUTPUT is {output})" if output else "")
+    return OutputError(errors.DISK_FULL, output=output, reason=reason, place=f" (OUTPUT is {output})" if output else "")
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

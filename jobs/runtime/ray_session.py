@@ -12,7 +12,7 @@ from ragassay.jobs import errors
 from ragassay.jobs.config.runtime import RuntimeConfig
 from ragassay.jobs.runtime.endings import handle_sigterm, is_disk_full, make_disk_full_error, walk_causes
 from ragassay.jobs.runtime.ray_start import start_local_ray
-from ragassay.jobs.storage.object_store import gave_way, gave_way_error
+from ragassay.jobs.storage.object_store import is_store_error, store_error
 from ragassay.pipeline.errors import ConfigError, RagassayError
 
 WORKERS_PER_CPU = 4
@@ -88,8 +88,8 @@ def find_own_error(error: BaseException | None) -> RagassayError | None:
             return type(own_error)(own_error.message, **own_error.fields)
         if isinstance(current, OSError) and is_disk_full(current):
             return make_disk_full_error(current)
-        if gave_way(current):
-            return gave_way_error(current)
+        if is_store_error(current):
+            return store_error(current)
     return None
 
 

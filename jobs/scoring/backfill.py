@@ -8,7 +8,7 @@ from functools import cache
 
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.partition_filter import Condition, matches
-from ragassay.jobs.output.partitions import natural
+from ragassay.jobs.output.partitions import natural_key
 from ragassay.jobs.scoring.checkpoint import read_committed_rows
 from ragassay.jobs.scoring.row_sample import find_sample_keys
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set, slice_rows
@@ -51,7 +51,7 @@ class Backfill:
         if self.order is ScoringOrder.PATH:
             return list(files)
         by_path = sorted(files, key=lambda file: file.path)
-        return sorted(by_path, key=lambda file: natural(file.partition_path), reverse=self.order is ScoringOrder.NEWEST)
+        return sorted(by_path, key=lambda file: natural_key(file.partition_path), reverse=self.order is ScoringOrder.NEWEST)
 
 
 WHOLE_INPUT = Backfill()

@@ -57,7 +57,11 @@ def count_raw_rows(output: Folder, files: Mapping[int, LogFile], chosen: Mapping
     counts = RawCounts()
     partitions = {file.partition_path for file in files.values()}
     numbers = pa.array(list(files), pa.int64())
-    for part in open_raw(output).only(partitions).batches(["row_key", "status", "usage", "sentences.list.element.start"]):
+    for part in (
+        open_raw(output)
+        .select_partitions(partitions)
+        .read_batches(["row_key", "status", "usage", "sentences.list.element.start"])
+    ):
         batch = part.batch.filter(pc.is_in(pc.shift_right(part.batch["row_key"], 32), numbers))
         keys = batch["row_key"].to_numpy()
         add_keys(distinct_keys, keys)

@@ -10,12 +10,12 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from ragassay.jobs.input import LogFile, group_sizes
-from ragassay.jobs.output.commits import COMMITTED, committed_files
+from ragassay.jobs.input import LogFile, list_row_group_sizes
+from ragassay.jobs.output.commits import COMMITTED_SUFFIX, list_committed_files
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.output.partitions import partitions as raw_files
+from ragassay.jobs.output.partitions import list_partition_files as raw_files
 from ragassay.jobs.scoring.row_set import RowSet, add_keys, contains_keys, list_files, slice_rows
-from ragassay.jobs.storage.folder import READERS, Folder, read_table, writing
+from ragassay.jobs.storage.folder import READER_THREADS, Folder, open_atomic, read_table
 from ragassay.pipeline.arrays import Ints
 
 CHECKPOINT = "_checkpoint"
@@ -41,7 +41,7 @@ class CommittedRowCounter:
 
     def __call__(self) -> int:
         """Return the number of rows that are committed now."""
-        new = [path for path in committed_files(self._output, CHECKPOINT) if path not in self._rows]
+        new = [path for path in list_committed_files(self._output, CHECKPOINT) if path not in self._rows]
         self._rows.update(zip(new, _map_keys(self._output, new, self._count), strict=True))
         return sum(self._rows.values())
 
@@ -52,7 +52,7 @@ class CommittedRowCounter:
 def read_committed_rows(output: Folder) -> RowSet:
     """Read the keys of all rows in the checkpoint."""
     committed = RowSet()
-    for keys in _map_keys(output, committed_files(output, CHECKPOINT), lambda keys: keys):
+    for keys in _map_keys(output, list_committed_files(output, CHECKPOINT), lambda keys: keys):
         add_keys(committed, keys)
     committed.run_optimize()
     return committed
@@ -79,7 +79,7 @@ def reopen_files(output: Folder, partitions: Mapping[str, Collection[int]]) -> N
 
 def _reopen(output: Folder, numbers: Ints, raw: Sequence[str]) -> None:
     rows = np.concatenate([np.empty(0, np.int64), *_map_keys(output, raw, lambda keys: keys[np.isin(keys >> 32, numbers)])])
-    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{numbers.min()}{COMMITTED}")) as stream:
+    with open_atomic(output.fs, output.path(f"{CHECKPOINT}/reopened-{numbers.min()}{COMMITTED_SUFFIX}")) as stream:
         pq.write_table(pa.table({"row_key": pa.array(rows, pa.int64())}), stream)
 
 
@@ -115,7 +115,7 @@ def drop_finished_files(output: Folder, unfinished: Collection[int]) -> None:
     """
     kept = 0
     numbers = np.array(list(unfinished), dtype=np.int64)
-    paths = committed_files(output, CHECKPOINT)
+    paths = list_committed_files(output, CHECKPOINT)
     are_needed = _map_keys(output, paths, lambda keys: bool(np.isin(keys >> 32, numbers).any()))
     for path, is_needed in zip(paths, are_needed, strict=True):
         if is_needed:
@@ -172,7 +172,7 @@ def _find_open_groups(
         return dict.fromkeys(range(file.row_groups), RowSet())
     if committed_count == file.rows:
         return {}
-    ends = list(accumulate(group_sizes(fs, file), initial=first))
+    ends = list(accumulate(list_row_group_sizes(fs, file), initial=first))
     return {
         group: slice_rows(committed, start, stop)
         for group, (start, stop) in enumerate(pairwise(ends))
@@ -187,6 +187,6 @@ def _map_keys(output: Folder, paths: Sequence[str], function: Callable[[Ints], R
         keys: pa.ChunkedArray = read_table(output.fs, path, ["row_key"])["row_key"]
         return function(np.asarray(keys.to_numpy(), dtype=np.int64))
 
-    with ThreadPoolExecutor(READERS) as readers:
+    with ThreadPoolExecutor(READER_THREADS) as readers:
         for start in range(0, len(paths), AT_ONCE):
             yield from readers.map(apply, paths[start : start + AT_ONCE])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from ragassay.jobs.input import READ_ROWS
+from ragassay.jobs.input import READ_BATCH_ROWS
 
 
 def cluster_by_context(tables: Iterable[pa.Table], mib: float) -> Iterator[pa.Table]:
@@ -39,5 +39,5 @@ def _sort_by_context(tables: list[pa.Table]) -> Iterator[pa.Table]:
         for row in whole.select(["context", "question"]).to_pylist()
     ]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    for start in range(0, len(order), READ_ROWS):
-        yield whole.take(pa.array(order[start : start + READ_ROWS], pa.int64()))
+    for start in range(0, len(order), READ_BATCH_ROWS):
+        yield whole.take(pa.array(order[start : start + READ_BATCH_ROWS], pa.int64()))

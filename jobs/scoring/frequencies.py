@@ -19,7 +19,7 @@ from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS
-from ragassay.jobs.storage.folder import Folder, read_table, writing
+from ragassay.jobs.storage.folder import Folder, open_atomic, read_table
 from ragassay.pipeline.contain import contain_item
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
 from ragassay.pipeline.detectors.terms import content_terms
@@ -84,7 +84,7 @@ def _merge_and_write(output: Folder, *counts: Frequencies) -> Frequencies:
     table = pa.table({"bucket": buckets, "documents": total.counts[buckets]}).replace_schema_metadata(
         {"documents": str(total.documents)}
     )
-    with writing(output.fs, output.path(FREQUENCIES)) as stream:
+    with open_atomic(output.fs, output.path(FREQUENCIES)) as stream:
         pq.write_table(table, stream)
     return total
 

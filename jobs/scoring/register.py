@@ -11,22 +11,22 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.input import (
     LogFile,
     Logs,
+    can_cast_column,
+    canonical_uri,
     check_logs,
     check_row_ids,
     check_types,
-    column_fits,
-    parquet_file,
-    same_place,
+    make_parquet_log_file,
     unreadable_error,
 )
 from ragassay.jobs.input.types import is_list, is_text, plain_type
 from ragassay.jobs.output.commits import has_pending
-from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
-from ragassay.jobs.output.partition_filter import check_keys, none_matches
+from ragassay.jobs.output.fingerprint import check_fingerprint, make_fingerprint
+from ragassay.jobs.output.partition_filter import check_keys, describe_no_match
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
+from ragassay.jobs.output.passthrough import merge_passthrough, passthrough_schemas
 from ragassay.jobs.output.scored_dataset import open_raw
-from ragassay.jobs.output.sealed import sealed_among
+from ragassay.jobs.output.sealed import find_sealed_entries
 from ragassay.jobs.scoring import errors
 from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill, FileSelection, select_files
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter
@@ -178,12 +178,12 @@ def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfi
     Raises:
         RagassayError: The input cannot be read or scored, or does not fit the output.
     """
-    current_fingerprint = fingerprint(job)
+    current_fingerprint = make_fingerprint(job)
     has_scores = manifest.sealed.files or any(file.state == SCORED for file in manifest.files.values())
     if has_scores or CommittedRowCounter(output, manifest.files)():
         check_fingerprint(manifest.fingerprint, current_fingerprint, output.uri)
     check_keys(backfill.conditions, logs.partition_keys, logs.uri)
-    entries = {**manifest.files, **sealed_among(output, manifest, [*logs.files, *logs.unreadable])}
+    entries = {**manifest.files, **find_sealed_entries(output, manifest, [*logs.files, *logs.unreadable])}
     known = _compare(logs, output, entries)
     numbers = known.numbers
     refuse_unfinished_run(output, manifest, {entries[numbers[file.path]].path for file in logs.files if file.path in numbers})
@@ -265,7 +265,7 @@ def check_selection(job: Job, selection: Selection) -> None:
         RagassayError: Ids are missing or not unique; a model cannot be found or used.
     """
     files = list(selection.files.values())
-    check_row_ids(selection.logs, files, job.input.columns, keep_bad=job.input.skips_bad_files)
+    check_row_ids(selection.logs, files, job.input.columns, keep_unreadable=job.input.skips_bad_files)
     if files:
         check_models(job)
 
@@ -291,10 +291,10 @@ def _compare(logs: Logs, output: Folder, entries: Mapping[int, InputFile]) -> _K
     """
     by_path = {entry.path: number for number, entry in entries.items()}
     # Resolving links is slow and only needed for a path that is not known.
-    by_location = cache(lambda: {same_place(entry.uri): number for number, entry in entries.items()})
+    by_location = cache(lambda: {canonical_uri(entry.uri): number for number, entry in entries.items()})
     known = _KnownFiles({}, [], [])
     for file in [*logs.files, *logs.unreadable]:
-        number = by_path[file.path] if file.path in by_path else by_location().get(same_place(file.uri))
+        number = by_path[file.path] if file.path in by_path else by_location().get(canonical_uri(file.uri))
         if number is None:
             known.fresh.append(file)
             continue
@@ -324,7 +324,7 @@ def _refuse_no_partition(backfill: Backfill, logs: Logs, included: Collection[st
     partitions = {file.partition_path for file in [*logs.files, *logs.unreadable]}
     is_incremental = logs.source is not None and logs.source.since is not None
     if backfill.conditions and not included and partitions and not is_incremental:
-        raise InputError(errors.NO_PARTITION, uri=logs.uri, reason=none_matches(backfill.conditions, partitions))
+        raise InputError(errors.NO_PARTITION, uri=logs.uri, reason=describe_no_match(backfill.conditions, partitions))
 
 
 def _refuse_other_path(output: Folder, entry: InputFile, file: LogFile) -> None:
@@ -339,7 +339,7 @@ def _refuse_other_path(output: Folder, entry: InputFile, file: LogFile) -> None:
 
 def _is_same(entry: InputFile, file: LogFile) -> bool:
     """Return whether a file is the registered one. Without a digest in the entry, only the sizes are compared."""
-    if entry.size != file.size or (entry.uri != file.uri and same_place(entry.uri) != same_place(file.uri)):
+    if entry.size != file.size or (entry.uri != file.uri and canonical_uri(entry.uri) != canonical_uri(file.uri)):
         return False
     return entry.digest is None or file.digest is None or entry.digest == file.digest
 
@@ -409,13 +409,13 @@ def _refuse_other_types(output: Folder, logs: Logs, passthrough: pa.Schema, file
         new_files = by_partition.get(hive_path(partition))
         if new_files is None:
             continue
-        stored_schemas = raw_schemas(raw)
-        merged = merged_passthrough([*stored_schemas.values(), new_columns])
+        stored_schemas = passthrough_schemas(raw)
+        merged = merge_passthrough([*stored_schemas.values(), new_columns])
         check_types(logs, new_files, merged)
         for stored, schema in stored_schemas.items():
             for field in schema:
                 merged_type = merged.field(field.name).type
-                if not column_fits(output.fs, parquet_file(stored.path), field, merged_type):
+                if not can_cast_column(output.fs, make_parquet_log_file(stored.path), field, merged_type):
                     is_in_logs = field.name in new_columns.names
                     other = f"{new_columns.field(field.name).type} in the logs" if is_in_logs else "of other types elsewhere"
                     raise OutputError(

@@ -11,8 +11,8 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.input.formats import open_log
-from ragassay.jobs.input.text import id_texts
-from ragassay.jobs.storage.object_store import gave_way, gave_way_error
+from ragassay.jobs.input.text import ids_to_strings
+from ragassay.jobs.storage.object_store import is_store_error, store_error
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.schemas.columns import Status
 
@@ -69,15 +69,15 @@ def find_sample_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column:
         return np.flatnonzero(is_in_sample(ids, share)).astype(np.int64) + (number << 32)
     parts: list[Bools] = []
     with open_log(fs, file) as log:
-        for group, (start, end) in enumerate(zip(starts := [0, *accumulate(log.sizes)], starts[1:], strict=False)):
+        for group, (start, end) in enumerate(zip(starts := [0, *accumulate(log.row_group_sizes)], starts[1:], strict=False)):
             row = start
             try:
-                for batch in log.batches(group, _ID_ROWS, [id_column]):
-                    parts.append(is_in_sample(id_texts(batch[id_column])[0].to_pylist(), share))
+                for batch in log.read_batches(group, _ID_ROWS, [id_column]):
+                    parts.append(is_in_sample(ids_to_strings(batch[id_column])[0].to_pylist(), share))
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
-                if gave_way(error):  # a fault of the store, not of the rows
-                    raise gave_way_error(error, file.uri) from error
+                if is_store_error(error):  # a fault of the store, not of the rows
+                    raise store_error(error, file.uri) from error
                 parts.append(np.ones(end - row, dtype=bool))
     is_kept = np.concatenate([np.zeros(0, dtype=bool), *parts])
     return np.flatnonzero(is_kept).astype(np.int64) + (number << 32)

@@ -9,7 +9,7 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.output import OutputConfig
 from ragassay.jobs.config.splitting import ANY, SplittingConfig
 from ragassay.jobs.input import Logs
-from ragassay.jobs.input.types import may_hold_text
+from ragassay.jobs.input.types import may_contain_text
 from ragassay.jobs.runtime.resources import count_threads
 from ragassay.jobs.scoring import errors
 from ragassay.pipeline.detectors.frequencies import Frequencies
@@ -124,4 +124,4 @@ def select_passthrough(output: OutputConfig, logs: Logs) -> pa.Schema:
     if unknown and logs.files:  # without files there are no columns
         known = f"; they are {', '.join(logs.passthrough.names)}" if logs.passthrough.names else ": there are none"
         raise InputError(errors.UNKNOWN_KEPT_COLUMN, uri=logs.uri, columns=", ".join(unknown), known=known)
-    return pa.schema([field for field in logs.passthrough if field.name in kept or not may_hold_text(field.type)])
+    return pa.schema([field for field in logs.passthrough if field.name in kept or not may_contain_text(field.type)])

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.output.scored_dataset import DataFile, read_rows
+from ragassay.jobs.output.scored_dataset import DataFile, read_rows_by_key
 from ragassay.jobs.runtime.clean_output import clean_items
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Ints
@@ -64,6 +64,6 @@ def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys:
 
 
 def _tables(fs: pafs.FileSystem, file: DataFile, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:
-    for table in read_rows(fs, file, keys, READ):
+    for table in read_rows_by_key(fs, file, keys, READ):
         partition = [pa.array([file.keys.get(key)] * len(table), pa.string()) for key in partition_keys]
         yield pa.table([*table.columns, *partition], names=[*READ, *partition_keys.values()])

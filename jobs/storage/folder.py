@@ -1,4 +1,4 @@
-"""Files on a local disk or an object store, by path or URI; atomic writes."""
+"""Read files on a local disk or in an object store, and write them atomically."""
 
 import os
 import shutil
@@ -15,32 +15,32 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs import errors
 from ragassay.jobs.display.address import is_ambiguous_uri, quote_path, strip_credentials
-from ragassay.jobs.storage.contact import reach
-from ragassay.jobs.storage.object_store import patient
+from ragassay.jobs.storage.contact import check_reachable
+from ragassay.jobs.storage.object_store import with_retries
 from ragassay.pipeline.errors import InputError, OutputError
 
-OUR_DATA = frozenset(
+OUTPUT_NAMES = frozenset(
     {
         "raw", "scored", "stats", "explanations", "escalated", "judge", "manifest.json", "evaluation.json",
         "evaluation_explanations.json", "frequencies.parquet", "estimate.json", "publish",
     }
 )  # fmt: skip
-"""What lies in an output folder and is read again, beside names that begin with `_`. A calibration may lie there too."""
+"""Names in an output folder that are read again, in addition to names that begin with `_`. A calibration may be there too."""
 
 
-WRITE_BUFFER = 1 << 20  # bytes
+WRITE_BUFFER_BYTES = 1 << 20  # bytes
 
-READERS = 16  # an object store answers slowly, but many at once
+READER_THREADS = 16  # an object store is slow per request, but serves many at once
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder on some file system.
+    """A folder on a file system.
 
     Attributes:
         fs: pyarrow file system.
         root: Path on it, without a scheme or a trailing slash.
-        uri: How the user wrote it, made absolute.
+        uri: Path or URI as the user wrote it, made absolute.
     """
 
     fs: pafs.FileSystem
@@ -48,30 +48,30 @@ class Folder:
     uri: str
 
     def path(self, relative: str) -> str:
-        """Path of something below this folder on its file system."""
+        """Return the path of a file or folder below this one on its file system."""
         return f"{self.root}/{relative}" if relative else self.root
 
     @property
     def address(self) -> str:
-        """Where it is, as it may be shown and stored: without user, password and query. What is opened again goes by `uri`."""
+        """Return the address as it may be shown and stored, without user, password and query. It can't always be opened."""
         return strip_credentials(self.uri)
 
     def format_address(self, name: str) -> str:
-        """Where a file below it is, as it may be shown and stored."""
+        """Return the address of a file below it, as it may be shown and stored."""
         return f"{self.address}/{quote_path(name) if '://' in self.uri else name}"
 
     def uri_of(self, name: str) -> str:
-        """URI of a file below it; a query stays behind the name."""
+        """Return the URI of a file below it; a query stays after the name."""
         address, sign, query = self.uri.partition("?")
         return f"{address}/{name}{sign}{query}"
 
     @property
-    def itself(self) -> "Folder":
-        """The folder, into which a file is written at once."""
+    def live_folder(self) -> "Folder":
+        """Return the folder in which writes take effect at once."""
         return self
 
     def read(self, relative: str) -> str | None:
-        """Text of a file; None where there is none."""
+        """Read a text file; None if it does not exist."""
         path = self.path(relative)
         if self.fs.get_file_info(path).type != pafs.FileType.File:
             return None
@@ -79,14 +79,14 @@ class Folder:
             return bytes(stream.read()).decode("utf-8")
 
     def write(self, relative: str, text: str) -> None:
-        """Write a text file whole or not at all; an object store's put of so little is atomic by itself."""
+        """Write a text file completely or not at all. In an object store, a put of a small object is atomic."""
         path = self.path(relative)
         self.fs.create_dir(path.rpartition("/")[0], recursive=True)
-        with writing(self.fs, path) if self.is_local else self.fs.open_output_stream(path) as stream:
+        with open_atomic(self.fs, path) if self.is_local else self.fs.open_output_stream(path) as stream:
             stream.write(text.encode("utf-8"))
 
     def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:
-        """Files below a sub-folder whose name ends so, hidden ones and those in `_` folders aside; sorted by path."""
+        """List the files with a suffix below a subfolder, without hidden files and files in `_` folders; sorted by path."""
         selector = pafs.FileSelector(self.path(relative), recursive=True, allow_not_found=True)
         base = len(self.path(relative)) + 1
         return sorted(
@@ -99,7 +99,7 @@ class Folder:
         )
 
     def delete(self, relative: str) -> None:
-        """Delete a file or a folder below this one; nothing happens where there is none."""
+        """Delete a file or a folder below this one; do nothing if it does not exist."""
         path = self.path(relative)
         kind = self.fs.get_file_info(path).type
         if kind == pafs.FileType.Directory:
@@ -109,56 +109,59 @@ class Folder:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on this machine's own file system."""
+        """Return whether the folder is on the local file system."""
         return isinstance(self.fs, pafs.LocalFileSystem)
 
 
 @contextmanager
-def writing(fs: pafs.FileSystem, path: str, compression: str | None = None) -> Iterator[pa.NativeFile]:
-    """A stream into a file that is written whole or not at all; what stood there is replaced when the block has ended well.
+def open_atomic(fs: pafs.FileSystem, path: str, compression: str | None = None) -> Iterator[pa.NativeFile]:
+    """Open a file that is written completely or not at all. It replaces an existing file when the block ends without an error.
 
-    On a disk it is written beside its place, and renamed. For an object store it is written to this machine's disk first (a
-    file without a name, which ends with the process), and put when it is whole: what is streamed there becomes a file when the
-    stream ends, however it ends.
+    On a disk, a temporary file in the same folder is written and renamed. For an object store, an unnamed temporary file on the
+    local disk is written and then uploaded: an interrupted upload stream would leave a truncated object.
 
     Args:
         fs: File system.
-        path: Path on it; folders are made.
-        compression: Such as gzip; None writes what is given.
+        path: Path on it; missing folders are created.
+        compression: Compression such as gzip; None writes the data unchanged.
     """
     fs.create_dir(path.rpartition("/")[0], recursive=True)
     if not isinstance(fs, pafs.LocalFileSystem):
-        with tempfile.TemporaryFile() as whole:
-            here = f"/proc/self/fd/{whole.fileno()}"
-            with pafs.LocalFileSystem().open_output_stream(here, compression, WRITE_BUFFER) as stream:
+        with tempfile.TemporaryFile() as temporary:
+            temporary_path = f"/proc/self/fd/{temporary.fileno()}"
+            with pafs.LocalFileSystem().open_output_stream(temporary_path, compression, WRITE_BUFFER_BYTES) as stream:
                 yield stream
-            with fs.open_output_stream(path, compression=None) as put:  # it would pack again what is called .gz
-                shutil.copyfileobj(whole, put, WRITE_BUFFER)
+            with fs.open_output_stream(
+                path, compression=None
+            ) as target:  # otherwise a name that ends in .gz would compress it again
+                shutil.copyfileobj(temporary, target, WRITE_BUFFER_BYTES)
         return
-    part = f"{path}.{uuid4().hex[:8]}.part"  # two may write the same
+    part_path = f"{path}.{uuid4().hex[:8]}.part"  # two writers may write the same file
     try:
-        with fs.open_output_stream(part, compression, WRITE_BUFFER) as stream:
+        with fs.open_output_stream(part_path, compression, WRITE_BUFFER_BYTES) as stream:
             yield stream
-        fs.move(part, path)
-    except BaseException:  # the first error is the one to tell of
+        fs.move(part_path, path)
+    except BaseException:  # report the first error
         with suppress(OSError):
-            fs.delete_file(part)  # what there is of it takes the room that is missing
+            fs.delete_file(part_path)  # a partial file takes space that may be needed
         raise
 
 
 def read_table(
     fs: pafs.FileSystem, path: str, columns: Sequence[str] | None = None, schema: pa.Schema | None = None
 ) -> pa.Table:
-    """A whole Parquet file, or a folder of them. A file is opened here: pyarrow would go past what asks a store again.
+    """Read a Parquet file, or a folder of Parquet files.
+
+    A file is opened here, because pyarrow would bypass the retries of `RetryingS3`.
 
     Args:
         fs: File system.
-        path: On it.
-        columns: Those to read; all by default.
-        schema: To read it with; its own by default.
+        path: Path on it.
+        columns: Columns to read; None reads all.
+        schema: Schema to read the file with; None uses its own.
 
     Raises:
-        OSError, pa.ArrowException: It can't be read.
+        OSError, pa.ArrowException: The file can't be read.
     """
     try:
         file = fs.open_input_file(path)
@@ -171,10 +174,10 @@ def read_table(
 
 
 def open_folder(uri: str) -> Folder:
-    """Open a folder by path or URI, whether or not it exists.
+    """Open a folder by path or URI. It need not exist.
 
     Raises:
-        InputError: The URI's scheme or bucket is unknown, it can be read in two ways, or the object store does not answer.
+        InputError: The scheme or bucket of the URI is unknown, the URI is ambiguous, or the object store does not respond.
     """
     if "://" not in uri:
         absolute = Path(uri).expanduser().absolute()
@@ -184,46 +187,46 @@ def open_folder(uri: str) -> Folder:
         raise InputError(errors.AMBIGUOUS, uri=uri)
     try:
         fs, root = pafs.FileSystem.from_uri(uri)
-        fs = patient(fs)
+        fs = with_retries(fs)
     except (ValueError, OSError) as error:
         raise InputError(errors.NOT_OPENABLE, uri=uri, reason=error) from None
-    reach(fs, root, strip_credentials(uri))
-    return Folder(fs, root.rstrip("/"), uri.partition("#")[0].rstrip("/"))  # what is behind a # opened nothing
+    check_reachable(fs, root, strip_credentials(uri))
+    return Folder(fs, root.rstrip("/"), uri.partition("#")[0].rstrip("/"))  # a fragment does not affect what is opened
 
 
-def file_of(folder: Folder, name: str) -> Folder:
-    """A file of a folder, as `refuse_inside` takes it."""
+def file_location(folder: Folder, name: str) -> Folder:
+    """Return a file of a folder, as `check_outside_output` expects it."""
     return Folder(folder.fs, folder.path(name), folder.uri_of(name))
 
 
-def open_file(uri: str) -> tuple[Folder, str]:
-    """The folder of a file by path or URI, and the file's name in it; see `open_folder`.
+def locate_file(uri: str) -> tuple[Folder, str]:
+    """Return the folder of a file, and the file's name in it; see `open_folder`.
 
     Raises:
-        InputError: The URI's scheme or bucket is unknown, or it names no file.
+        InputError: The scheme or bucket of the URI is unknown, or the URI does not name a file.
     """
-    whole = open_folder(uri)
-    root, _, name = whole.root.rpartition("/")
+    file = open_folder(uri)
+    root, _, name = file.root.rpartition("/")
     if not name or uri.endswith("/"):
         raise InputError(errors.NO_FILE, uri=uri)
-    address, sign, query = whole.uri.partition("?")
-    return Folder(whole.fs, root or "/", address.rpartition("/")[0] + sign + query), name
+    address, mark, query = file.uri.partition("?")
+    return Folder(file.fs, root or "/", address.rpartition("/")[0] + mark + query), name
 
 
-def read_named(uri: str, required: Iterable[str], hint: str = "") -> pa.Table:
-    """A Parquet file that the user names.
+def read_user_table(uri: str, required: Iterable[str], hint: str = "") -> pa.Table:
+    """Read a Parquet file that the user named.
 
     Args:
-        uri: Its path or URI.
+        uri: Path or URI of the file.
         required: Columns that it must have.
-        hint: What the user may have to know of it, in brackets.
+        hint: Hint for messages, in brackets.
 
     Raises:
-        InputError: It can't be read, or lacks a column.
+        InputError: The file can't be read, or a column is missing.
     """
-    where, name = open_file(uri)
+    folder, name = locate_file(uri)
     try:
-        table = read_table(where.fs, where.path(name))
+        table = read_table(folder.fs, folder.path(name))
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(errors.NO_PARQUET, path=uri, hint=hint, reason=error) from error
     known = table.column_names
@@ -232,30 +235,30 @@ def read_named(uri: str, required: Iterable[str], hint: str = "") -> pa.Table:
     return table
 
 
-def refuse_inside(output: Folder, target: Folder, dest: str) -> None:
-    """Refuse a file that would lie among an output folder's own data, or in their place.
+def check_outside_output(output: Folder, target: Folder, user_path: str) -> None:
+    """Refuse a file that would overwrite or mix with the data of an output folder.
 
     Args:
         output: The output folder.
         target: The file.
-        dest: As the user named it.
+        user_path: Path of the file as the user named it.
 
     Raises:
-        OutputError: It would.
+        OutputError: The file is part of the output's data.
     """
     file = real_path(target.fs, target.root)
-    inside = file.removeprefix(f"{real_path(output.fs, output.root)}/")
-    top = inside.partition("/")[0]
-    ours = top in OUR_DATA or top.startswith("_")
-    if inside != file and target.fs.type_name == output.fs.type_name and ours:
-        raise OutputError(errors.FILE_INSIDE, path=dest)
+    relative = file.removeprefix(f"{real_path(output.fs, output.root)}/")
+    top = relative.partition("/")[0]
+    is_output_data = top in OUTPUT_NAMES or top.startswith("_")
+    if relative != file and target.fs.type_name == output.fs.type_name and is_output_data:
+        raise OutputError(errors.FILE_INSIDE, path=user_path)
 
 
 def is_hidden(path: str) -> bool:
-    """Whether any part of a relative path begins with `_` or a dot."""
+    """Return whether any part of a relative path begins with `_` or a dot."""
     return any(part.startswith(("_", ".")) for part in path.split("/"))
 
 
 def real_path(fs: pafs.FileSystem, path: str) -> str:
-    """A path without links, on this machine's own disks; elsewhere as it is."""
+    """Resolve the links of a path on a local disk. Other paths are returned unchanged."""
     return os.path.realpath(path) if isinstance(fs, pafs.LocalFileSystem) else path

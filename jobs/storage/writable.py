@@ -1,4 +1,4 @@
-"""Whether a file can be written, asked before the work whose result it is to hold."""
+"""Check that a file can be written, before the work that produces its content."""
 
 import os
 from pathlib import Path
@@ -7,63 +7,67 @@ from uuid import uuid4
 from pyarrow import fs as pafs
 
 from ragassay.jobs import errors
-from ragassay.jobs.storage.folder import Folder, file_of, open_file, refuse_inside
+from ragassay.jobs.storage.folder import Folder, check_outside_output, file_location, locate_file
 from ragassay.pipeline.errors import OutputError
 
 
-def check_writable(target: Folder, dest: str) -> None:
+def check_writable(target: Folder, user_path: str) -> None:
     """Check that a file can be written; nothing is left behind.
 
-    On a disk a file is made beside it, or its folder is asked where that is still to be made. An object store is asked for the
-    bucket and for what stands there: a right to write shows only when something is written.
+    On a disk, a temporary file is created in the same folder; if the folder does not exist, the rights of its closest parent
+    are
+    checked. In an object store, only the bucket and an existing object are checked: a missing right shows only on a write.
 
     Args:
-        target: The file, as `jobs.storage.folder.file_of` gives it; one that is there will be replaced.
-        dest: The file as the user named it.
+        target: The file, from `jobs.storage.folder.file_location`. It may exist.
+        user_path: Path of the file as the user named it.
 
     Raises:
-        OutputError: It is a folder, or can't be written where it is.
+        OutputError: The path is a folder, or the file can't be written.
     """
     try:
-        if target.fs.get_file_info(target.root).type == pafs.FileType.Directory or dest.endswith("/"):
-            raise OutputError(errors.IS_FOLDER, path=dest)
+        if target.fs.get_file_info(target.root).type == pafs.FileType.Directory or user_path.endswith("/"):
+            raise OutputError(errors.IS_FOLDER, path=user_path)
         if target.is_local:
-            _try_beside(Path(target.root))
+            _check_disk_writable(Path(target.root))
         elif target.fs.get_file_info(target.root.partition("/")[0]).type == pafs.FileType.NotFound:
-            raise OutputError(errors.NO_BUCKET, path=dest, bucket=target.root.partition("/")[0])
+            raise OutputError(errors.NO_BUCKET, path=user_path, bucket=target.root.partition("/")[0])
     except OSError as error:
-        raise OutputError(errors.NOT_WRITABLE, path=dest, reason=error.strerror or error) from error
+        raise OutputError(errors.NOT_WRITABLE, path=user_path, reason=error.strerror or error) from error
 
 
-def new_file(dest: str, output: Folder | None) -> Folder:
-    """A file that can be written and is not there yet.
+def prepare_new_file(user_path: str, output: Folder | None) -> Folder:
+    """Check that a file can be written and does not exist yet.
 
     Args:
-        dest: It, as a path or URI.
-        output: The output folder that it is made from.
+        user_path: Path or URI of the file.
+        output: Output folder that its content comes from.
+
+    Returns:
+        The file, as `jobs.storage.folder.file_location` returns it.
 
     Raises:
-        OutputError: It is there already, lies among the output's data, or can't be written.
+        OutputError: The file exists, is part of the output's data, or can't be written.
     """
-    file = file_of(*open_file(dest))
+    file = file_location(*locate_file(user_path))
     if output is not None:
-        refuse_inside(output, file, dest)
-    check_writable(file, dest)
+        check_outside_output(output, file, user_path)
+    check_writable(file, user_path)
     if file.fs.get_file_info(file.root).type != pafs.FileType.NotFound:
-        raise OutputError(errors.EXISTS, path=dest)
+        raise OutputError(errors.EXISTS, path=user_path)
     return file
 
 
-def _try_beside(path: Path) -> None:
+def _check_disk_writable(path: Path) -> None:
     folder = path.parent
     if folder.is_dir():
-        part = folder / f"{path.name}.{uuid4().hex[:8]}.part"
-        part.touch(exist_ok=False)
-        part.unlink()
+        part_path = folder / f"{path.name}.{uuid4().hex[:8]}.part"
+        part_path.touch(exist_ok=False)
+        part_path.unlink()
         return
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
-        raise OSError(None, f"{folder} is no folder")
+        raise OSError(None, f"{folder} is not a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise OSError(None, f"no folder can be made in {folder}")
+        raise OSError(None, f"no folder can be created in {folder}")

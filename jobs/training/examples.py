@@ -13,7 +13,7 @@ import pyarrow as pa
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.display.quoted import quote_value
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, Label, LabelSource, compute_sentence_truth, parse_labels
-from ragassay.jobs.storage.folder import read_named
+from ragassay.jobs.storage.folder import read_user_table
 from ragassay.jobs.training import errors
 from ragassay.jobs.training.reviewed import reviewed_log
 from ragassay.pipeline.errors import InputError
@@ -89,7 +89,7 @@ def read_examples(
         InputError: The file can't be read, lacks a column, or has no two classes of labels.
     """
     needed = [columns.question, columns.context, columns.response, source.column]
-    table = reviewed_log(uri, source, columns) if source.file else read_named(uri, needed)
+    table = reviewed_log(uri, source, columns) if source.file else read_user_table(uri, needed)
     labels = parse_labels(table[source.column], source)
     found = next(
         (

@@ -8,7 +8,7 @@ import pyarrow as pa
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.label_table import IS_CORRECT, load_labels, map_response_labels
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, LabelSource
-from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.jobs.training import errors
@@ -32,7 +32,7 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
         InputError: The file can't be used, or speaks of no row of the output.
         OutputError: There is no such output, or a run is rewriting it.
     """
-    output = existing_output(uri)
+    output = open_output(uri)
     found = read_snapshot(output, lambda folder, _: _labelled_rows(open_scored(folder), source))
     if not found:
         raise InputError(errors.LABELS_OF_OTHER_ROWS, file=source.file, output=output.uri)
@@ -50,11 +50,11 @@ def _labelled_rows(scored: ScoredDataset, source: LabelSource) -> list[dict[str,
     label_of, spoken = map_response_labels(labels), set(labels["row_key"])
     said_of = {key: part["said"].to_list() for (key,), part in places.group_by("row_key")}
     found: list[dict[str, Any]] = []
-    for rows in scored.batches(["row_key"]):
+    for rows in scored.read_batches(["row_key"]):
         chosen = [i for i, key in enumerate(rows.table["row_key"].to_pylist()) if key in spoken]
         found += [
             {**row, "label": label_of.get(row["row_key"]), "said": said_of.get(row["row_key"])}
-            for table in rows.take(["row_key", *TEXTS], chosen)
+            for table in rows.stream_columns(["row_key", *TEXTS], chosen)
             for row in table.to_pylist()
         ]
     return found

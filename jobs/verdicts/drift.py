@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from ragassay.jobs.config.verdict import Drift, VerdictConfig
-from ragassay.jobs.output.partitions import history, hive_path, natural
+from ragassay.jobs.output.partitions import earlier_partitions, hive_path, natural_key
 from ragassay.pipeline.verdict.drift import kolmogorov_smirnov, population_stability
 from ragassay.pipeline.verdict.moments import merge
 from ragassay.schemas.columns import Status
@@ -23,9 +23,9 @@ def check_drift(
         latest: Paths of the latest partitions on disk; None for those with the last value of the first hive key.
     """
     if latest is None:
-        first_keys = sorted((path.partition("/")[0] for path in stats), key=natural)
+        first_keys = sorted((path.partition("/")[0] for path in stats), key=natural_key)
         latest = [path for path in stats if path.partition("/")[0] == first_keys[-1]]
-    before = history(stats, latest, config.history.partitions)
+    before = earlier_partitions(stats, latest, config.history.partitions)
     current, earlier = ([stats[path] for path in paths] for paths in (latest, before))
     sentences = sum(part.sentences for part in current), sum(part.sentences for part in earlier)
     names = [hive_path(path) for path in sorted(latest)], [hive_path(path) for path in before]

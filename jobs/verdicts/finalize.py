@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from ragassay.jobs.input.types import plain
+from ragassay.jobs.input.types import to_plain
 from ragassay.jobs.output.partitions import BATCH_ROWS
-from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
+from ragassay.jobs.output.passthrough import merge_passthrough, passthrough_schemas
 from ragassay.jobs.output.scored_dataset import ScoredDataset
-from ragassay.jobs.output.snapshot import with_verdicts_id
-from ragassay.jobs.storage.folder import writing
+from ragassay.jobs.output.snapshot import add_verdicts_id
+from ragassay.jobs.storage.folder import open_atomic
 from ragassay.jobs.verdicts.input_order import read_in_input_order
 from ragassay.jobs.verdicts.judge_files import NO_JUDGE_FILES, JudgeFiles
 from ragassay.pipeline.arrays import Floats
@@ -73,7 +73,7 @@ def count_score_cells(rows: ScoredDataset, settings: VerdictSettings, low: int, 
 
 
 def _numbers(rows: ScoredDataset) -> Iterator[pa.RecordBatch]:
-    return (part.batch for part in rows.batches(SCORE_COLUMNS))
+    return (part.batch for part in rows.read_batches(SCORE_COLUMNS))
 
 
 def compute_response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -> Iterator[Floats]:
@@ -102,11 +102,11 @@ def finalize_partition(
     Returns:
         Counts of the written rows.
     """
-    passthrough = merged_passthrough(raw_schemas(raw).values())
+    passthrough = merge_passthrough(passthrough_schemas(raw).values())
     schema = scored_schema(passthrough)
     counts, decisions = FinalizedPartition(), judged.read(raw.fs)
-    file_schema = with_verdicts_id(schema, settings.run_id)
-    with writing(raw.fs, target) as stream, pq.ParquetWriter(stream, file_schema, compression="zstd") as writer:
+    file_schema = add_verdicts_id(schema, settings.run_id)
+    with open_atomic(raw.fs, target) as stream, pq.ParquetWriter(stream, file_schema, compression="zstd") as writer:
         rows = read_in_input_order(raw, partial(_add_columns, passthrough=passthrough))
         for table in _group_rows(_finalize_batches(rows, schema, settings, decisions), counts):
             writer.write_table(table)
@@ -141,5 +141,5 @@ def _add_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBatc
         if index < 0:
             batch = batch.append_column(column, pa.nulls(batch.num_rows, column.type))
         elif batch.schema.field(index).type != column.type:
-            batch = batch.set_column(index, column, plain(batch.column(index)).cast(column.type))
+            batch = batch.set_column(index, column, to_plain(batch.column(index)).cast(column.type))
     return batch

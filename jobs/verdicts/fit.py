@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragassay.jobs.config.verdict import Normalize
-from ragassay.jobs.output.partitions import history
+from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_raw
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.runtime.clean_output import clean_task
@@ -41,7 +41,7 @@ def update_stats(values: dict[str, str], output: Folder, without: Collection[str
     """
     import ray
 
-    raw = open_raw(output).without(without).partitions
+    raw = open_raw(output).exclude_partitions(without).partitions
     if not raw:
         raise OutputError(errors.NO_SCORED_ROWS, output=output.uri)
     stats: dict[str, PartitionStats] = {}
@@ -87,14 +87,14 @@ def fit_members(
     """
     if settings.source == "frozen":
         return _read_frozen(settings.file or "", values)
-    chosen = [*run, *(history(stats, run, last) if settings.source == "history" else [])]
+    chosen = [*run, *(earlier_partitions(stats, run, last) if settings.source == "history" else [])]
     merged = {name: merge(stats[path].members.get(name, Moments()) for path in sorted(chosen)) for name in values}
     return {name: ValueKind(values[name]).fit(name, moments) for name, moments in merged.items()}
 
 
 def compute_partition_stats(raw: ScoredDataset, values: dict[str, str]) -> PartitionStats:
     """Compute the statistics of one partition. Only the score columns are read, in batches."""
-    stats = compute_stats((rows.batch for rows in raw.batches(SCORE_COLUMNS)), values)
+    stats = compute_stats((rows.batch for rows in raw.read_batches(SCORE_COLUMNS)), values)
     return replace(stats, partition=raw.files[0].partition, raw_files=_file_names(raw))
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.output.partitions import hive_path, partitions
-from ragassay.jobs.output.scored_dataset import batches
+from ragassay.jobs.output.partitions import hive_path, list_partition_files
+from ragassay.jobs.output.scored_dataset import read_file_batches
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.cascade.decide import Decisions, decisions_of
 from ragassay.schemas.escalated import ESCALATED, escalated_partition_path
@@ -34,7 +34,7 @@ class JudgeFiles:
         """Read the decisions; None if there are none."""
         if not self.files:
             return None
-        return decisions_of(pa.Table.from_batches(batches(fs, self.files, COLUMNS)), self.judge, self.below)
+        return decisions_of(pa.Table.from_batches(read_file_batches(fs, self.files, COLUMNS)), self.judge, self.below)
 
 
 NO_JUDGE_FILES = JudgeFiles("", 0.0, ())
@@ -51,7 +51,7 @@ def find_judge_files(output: Folder, manifest: Manifest, paths: Sequence[str]) -
     record = manifest.judge
     files: Mapping[str, list[str]] = {}
     if record is not None:
-        files = {hive_path(path): file_paths for path, file_paths in partitions(output, ESCALATED).items()}
+        files = {hive_path(path): file_paths for path, file_paths in list_partition_files(output, ESCALATED).items()}
     if record is None or not files:
         return dict.fromkeys(paths, NO_JUDGE_FILES)
     return {

@@ -17,7 +17,7 @@ from ragassay.jobs.config.verdict import (
     VerdictConfig,
     check_positive,
 )
-from ragassay.jobs.output.calibration_file import load_calibration, rule_of
+from ragassay.jobs.output.calibration_file import load_calibration, make_rule
 from ragassay.jobs.verdicts import errors
 from ragassay.jobs.verdicts.bundled_calibration import (
     is_fitted_for,
@@ -90,7 +90,7 @@ def resolve_parts(job: Job, calibration: Calibration | None) -> VerdictParts:
     if calibration is None:
         base = Rule({}, DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON, job.members.ensemble_weights, DEFAULT_SENTENCE)
     else:
-        base = rule_of(calibration)
+        base = make_rule(calibration)
     changed: dict[str, Any] = {
         key: value for key, value in settings.items() if value is not None and value != getattr(base, key)
     }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, Threshold, VerdictConfig
-from ragassay.jobs.output.partitions import history
+from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.verdicts.finalize import count_score_cells
@@ -28,7 +28,7 @@ def find_quantile_threshold(config: VerdictConfig, scores: ScoredPartitions, set
     import ray
 
     raw, chosen = scores.raw, scores.chosen
-    paths = [*chosen, *(history(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
+    paths = [*chosen, *(earlier_partitions(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
     remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(count_score_cells))
 
     def count_cells(low: int, high: int) -> Iterator[Cells]:

@@ -19,7 +19,7 @@ from ragassay.jobs.api.stages import scoring_stages
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.evaluation.labels import compute_sentence_truth
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.members import ValueKind, read_scores
@@ -76,7 +76,7 @@ def main() -> None:
         print(f"| {name} | {len(rows.labels)} | {auroc(ensemble, rows.is_correct):.3f} |")
     tell_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
     if options.write:
-        found = replace(bundled(sets, choice, fingerprint(job)), calibration_id="bundled-detectors")
+        found = replace(bundled(sets, choice, make_fingerprint(job)), calibration_id="bundled-detectors")
         options.write.write_text(found.to_json() + "\n", encoding="utf-8")
 
 

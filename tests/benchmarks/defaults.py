@@ -21,7 +21,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from ragassay.jobs.evaluation.labeled import LabeledResponses, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import LabelSource
-from ragassay.jobs.output.manifest import existing_output, read_manifest
+from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
@@ -309,7 +309,7 @@ def main() -> None:
     parser.add_argument("--write")
     parser.add_argument("--take", help="JSON of value, mean, positive and weights: take these instead of the best")
     options = parser.parse_args()
-    folder = existing_output(options.output)
+    folder = open_output(options.output)
     manifest = read_manifest(folder)
     detectors = [name for name, value in read_member_values(manifest).items() if value == ValueKind.SCORE]
     sets = {}

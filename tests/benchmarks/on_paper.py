@@ -21,9 +21,9 @@ from pyarrow import fs as pafs
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.input import LogFile, find_logs, read_logs
-from ragassay.jobs.input.formats import look_at
-from ragassay.jobs.input.twice import IN_MEMORY
-from ragassay.jobs.output.sealed import SEAL_AT, seal
+from ragassay.jobs.input.duplicates import MAX_HASHES_IN_MEMORY
+from ragassay.jobs.input.formats import inspect_files
+from ragassay.jobs.output.sealed import SEAL_THRESHOLD, seal
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import Manifest
@@ -149,10 +149,10 @@ def measure() -> Measured:
         pq.write_table(pa.table({"row_key": (7 << 32) + np.arange(8_000)}), keys)
         return Measured(
             entry=len(Manifest(files=open_entries).to_json()) / len(open_entries),
-            sealed=_sealed(open_folder(f"{where}/out"), 2 * SEAL_AT),
+            sealed=_sealed(open_folder(f"{where}/out"), 2 * SEAL_THRESHOLD),
             whole=_whole(),
             row=rows.nbytes / rows.num_rows,
-            footer=requests(lambda fs: look_at(fs, [file])),
+            footer=requests(lambda fs: inspect_files(fs, [file])),
             open=first - columns,
             columns=columns,
             key=keys.stat().st_size / 8_000,
@@ -197,15 +197,15 @@ def figures(of: Measured, a_file: int) -> dict[str, str]:
         "puts, copies and deletes for them, at least": f"{tonight * blocks * 4:,}",
         "checkpoint of a night": size(night * of.key),
         "manifest.json with every entry, as before": size(files * of.entry),
-        "manifest.json now, at most": size((SEAL_AT + tonight) * of.entry),
+        "manifest.json now, at most": size((SEAL_THRESHOLD + tonight) * of.entry),
         "its shards beside it": size(files * of.sealed),
         "committed keys in the driver, a night: before": size(8 * night),
         "now: blocks as they are committed; in any pattern, at most": f"{size(tonight * of.whole)}; {size(night / 8)}",
         "committed keys, all responses in one run: before": size(8 * RESPONSES),
         "now, likewise": f"{size(files * of.whole)}; {size(RESPONSES / 8 + files * of.whole)}",
-        "hashes of ids, a night: before; now": f"{size(8 * 5 * night)}; {size(9 * min(night, IN_MEMORY))}",
+        "hashes of ids, a night: before; now": f"{size(8 * 5 * night)}; {size(9 * min(night, MAX_HASHES_IN_MEMORY))}",
         "hashes of ids, all in one run: before; now; on disk": "; ".join(
-            map(size, (8 * 5 * RESPONSES, 9 * IN_MEMORY, 8 * RESPONSES))
+            map(size, (8 * 5 * RESPONSES, 9 * MAX_HASHES_IN_MEMORY, 8 * RESPONSES))
         ),
     }
 

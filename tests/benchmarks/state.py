@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.input.twice import Hashes, Twice
+from ragassay.jobs.input.duplicates import DuplicateFinder, Hashes
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sealed import seal
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
@@ -79,10 +79,10 @@ def ids_before(ids: int) -> int:
 
 
 def ids_now(ids: int) -> int:
-    with Twice(ids) as twice:
+    with DuplicateFinder(ids) as twice:
         for found in hashes(ids):
             twice.add(found)
-        return len(twice.found(1 << 20))
+        return len(twice.find_duplicates(1 << 20))
 
 
 def entry(number: int) -> InputFile:

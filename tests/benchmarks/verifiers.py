@@ -17,7 +17,7 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation.labeled import LabeledResponses, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import Label, LabelSource
-from ragassay.jobs.output.manifest import existing_output, read_manifest
+from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc, measure
@@ -52,7 +52,7 @@ def like_auroc(scores: Floats, good: Bools, trait: Floats) -> float:
 
 def load_set(output: str, name: str) -> tuple[LabeledResponses, dict[str, Fit]]:
     """A dev set's labelled rows, and mu and sigma of its own sentences: what a run over it alone would have."""
-    folder = existing_output(output)
+    folder = open_output(output)
     values = read_member_values(read_manifest(folder))
     rows = load_labeled(folder, values, LabelSource("label", where={"dev_set": name}), texts=True)
     stats = read_stats(folder, f"set={name}")
@@ -152,7 +152,7 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.only or sets_of(options.output):
         rows, fits = load_set(options.output, name)
-        members = read_member_values(read_manifest(existing_output(options.output)))
+        members = read_member_values(read_manifest(open_output(options.output)))
         together = combined(members, options.together)
         labels = np.array(rows.labels)
         for other in (Label.WRONG, Label.PARTIAL):

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragassay.jobs.output.partitions import hive_keys, partitions
+from ragassay.jobs.output.partitions import hive_keys, list_partition_files
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.columns import SUPPORTED
 
@@ -22,7 +22,7 @@ def scored_rows(output: Path) -> list[dict[str, Any]]:
     folder = open_folder(str(output))
     return [
         row | hive_keys(place)
-        for place, paths in partitions(folder, "scored").items()
+        for place, paths in list_partition_files(folder, "scored").items()
         for path in paths
         for row in pq.read_table(path, columns=READ, partitioning=None).to_pylist()
     ]
@@ -30,7 +30,7 @@ def scored_rows(output: Path) -> list[dict[str, Any]]:
 
 def column_of(output: Path, key: str, value: str, name: str) -> pa.ChunkedArray:
     """A column of the partition of `scored/` that has this value of a key."""
-    found = partitions(open_folder(str(output)), "scored")
+    found = list_partition_files(open_folder(str(output)), "scored")
     paths = [path for place, paths in found.items() if hive_keys(place).get(key) == value for path in paths]
     return pa.concat_tables([pq.read_table(path, columns=[name], partitioning=None) for path in paths])[name]
 
@@ -38,7 +38,7 @@ def column_of(output: Path, key: str, value: str, name: str) -> pa.ChunkedArray:
 def raw_keys(output: Path) -> list[int]:
     """Keys of the rows of `raw/`: number of their file << 32 | row."""
     folder = open_folder(str(output))
-    paths = [path for paths in partitions(folder, "raw").values() for path in paths]
+    paths = [path for paths in list_partition_files(folder, "raw").values() for path in paths]
     return [key for path in paths for key in pq.read_table(path, columns=["row_key"], partitioning=None)["row_key"].to_pylist()]
 
 

@@ -31,7 +31,7 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.read import read_logs
 from ragassay.jobs.integrations.lineage.events import run_events
 from ragassay.jobs.integrations.publish.http import Answer
-from ragassay.jobs.output.fingerprint import short
+from ragassay.jobs.output.fingerprint import shorten
 from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.show import format_json, print_line
 from ragassay.jobs.runtime.clean_output import RayDataFormatter, clean_error, clean_process_output, clean_task, traceback_text
@@ -152,7 +152,7 @@ def _unreadable(uri: SecretUri) -> str:
 
     file = LogFile("a.x", "a.x", "a.x", 1, (), rows=1, view=SimpleNamespace(open=lambda *_: BrokenReader()))
     columns = Columns(question="q", context="c", response="r")
-    (table,) = read_logs(pafs.LocalFileSystem(), file, 0, [0], columns, pa.schema([]), keep_bad=True)
+    (table,) = read_logs(pafs.LocalFileSystem(), file, 0, [0], columns, pa.schema([]), keep_unreadable=True)
     return str(table["error"][0].as_py())
 
 
@@ -192,7 +192,7 @@ OUTPUTS: dict[str, Callable[[SecretUri], str]] = {
     "manifest": lambda uri: json.dumps(json.loads(manifest_text(uri)), ensure_ascii=False),
     "pickled error": lambda uri: str(pickle.dumps(InputError(TEXT, text=f"input '{uri.text}' is bad"))),
     "error that leaves a worker": from_worker,
-    "setting of a fingerprint": lambda uri: short([uri.text]),
+    "setting of a fingerprint": lambda uri: shorten([uri.text]),
 }  # fmt: skip
 
 

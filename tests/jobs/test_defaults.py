@@ -15,7 +15,7 @@ from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.members import default_members
 from ragassay.jobs.forecast.estimate import flagged_share
 from ragassay.jobs.input.check import check_logs
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.verdicts.parts import find_calibration
 from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
 from ragassay.pipeline.detectors.config import KINDS
@@ -89,7 +89,7 @@ def settings_of(base: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @lru_cache
 def manifest_of(name: str) -> Manifest:
-    return Manifest(fingerprint={} if name == "own members" else fingerprint(make_job(BASES[name])))
+    return Manifest(fingerprint={} if name == "own members" else make_fingerprint(make_job(BASES[name])))
 
 
 def resolve(job: Job, manifest: Manifest) -> ResolvedSettings:
@@ -104,7 +104,7 @@ def find_passthrough(job: Job) -> str:
     """Check the columns of a log that has only the columns of a row, and return its pass-through columns."""
     names = ("question", "context", "response", "turns")
     logs = table_logs(pa.table({name: pa.array(["x"]) for name in names}))
-    check_logs(logs, job.input.columns.model_copy(update={"messages": None}), question_needed=True)
+    check_logs(logs, job.input.columns.model_copy(update={"messages": None}), needs_question=True)
     return str(logs.passthrough)
 
 
@@ -138,7 +138,7 @@ def test_attack_the_documented_job_file_with_own_members_gives_the_verdicts_of_t
     members = {"members": {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}}
     documented = yaml.safe_load((REPO / "docs" / "job.yaml").read_text())
     job = make_job(merged(documented, members, {"members": {"weights": {}}}))
-    manifest = Manifest(fingerprint=fingerprint(job))
+    manifest = Manifest(fingerprint=make_fingerprint(job))
     found = resolve(job, manifest)
     assert found == resolve(make_job(members), manifest) and found.origins is not None
     assert found.threshold is None and found.settings.probability is None

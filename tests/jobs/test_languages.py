@@ -16,7 +16,7 @@ from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.evaluation.calibrate import MIN_ROWS_PER_LANGUAGE, calibrate
 from ragassay.jobs.evaluation.labels import LabelSource
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.gather import gather_report_data
 from ragassay.jobs.run import finalize_job, run_job
@@ -83,7 +83,7 @@ def split_rows(job: Job) -> list[dict[str, Any]]:
 
 def test_attack_german_rows_in_the_default_job_get_no_verdict_and_cost_no_tokens() -> None:
     job = Job()
-    found = split_rows(settle_languages(job, fingerprint(job)))
+    found = split_rows(settle_languages(job, make_fingerprint(job)))
     assert [row["status"] for row in found] == [OTHER] * 3 + ["ok"] * 3
     assert [row["language"] for row in found] == ["de"] * 3 + ["en"] * 3
     for row in found[:3]:
@@ -109,7 +109,7 @@ def test_a_job_has_the_languages_that_it_names_or_that_its_members_were_measured
     settings: dict[str, Any], languages: Any
 ) -> None:
     job = make_job(settings)
-    assert settle_languages(job, fingerprint(job)).splitting.languages == languages
+    assert settle_languages(job, make_fingerprint(job)).splitting.languages == languages
 
 
 @pytest.mark.parametrize("wrong", ["en", "all", [], ["German"], ["EN"], ["deu"], 1])

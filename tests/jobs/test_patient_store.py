@@ -15,8 +15,8 @@ from pyarrow import fs as pafs
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import find_logs, formats, read
 from ragassay.jobs.scoring import row_sample
-from ragassay.jobs.storage.folder import open_folder, read_table, writing
-from ragassay.jobs.storage.object_store import PatientS3
+from ragassay.jobs.storage.folder import open_atomic, open_folder, read_table
+from ragassay.jobs.storage.object_store import RetryingS3
 from tests.conftest import OBJECT_STORE, example_rows, write_logs
 from tests.raises import raises
 from tests.soak.fault_store import BUCKET, Weather, s3_store
@@ -31,7 +31,7 @@ def test_a_worker_retries_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch
         folder = open_folder(store.uri("out"))
         folder.write("a", "text")
         worker_fs = pickle.loads(pickle.dumps(folder.fs))
-        assert isinstance(worker_fs, PatientS3) and worker_fs.equals(folder.fs) and worker_fs.type_name == "s3"
+        assert isinstance(worker_fs, RetryingS3) and worker_fs.equals(folder.fs) and worker_fs.type_name == "s3"
         store.weather = Weather(dropped=0.5, seed=3)  # pyarrow's default of 3 attempts fails in one of eight cases
         for _ in range(6):
             with worker_fs.open_input_stream(folder.path("a")) as stream:
@@ -59,7 +59,7 @@ def test_a_short_range_is_retried_as_often_as_a_long_one(monkeypatch: pytest.Mon
         for options in ({"compression": "gzip"}, {}):
             with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", **options) as unpacked:
                 assert unpacked.read() == b"one\ntwo\n"
-        with writing(
+        with open_atomic(
             fs, f"{BUCKET}/in/d.jsonl.gz", "gzip"
         ) as stream:  # compressed once, although pyarrow would compress again by the file name
             stream.write(b"one\n")
@@ -101,7 +101,7 @@ def test_rows_are_not_unreadable_because_a_store_fails(tmp_path: Path, monkeypat
     monkeypatch.setattr(row_sample, "open_log", failing)
     with raises("store.gave-way", where=f" at {logs.files[0].uri}"):  # nor are rows chosen without reading their ids
         row_sample.find_sample_keys(logs.fs, logs.files[0], 0, "response", 0.5)
-    tables = read.read_logs(logs.fs, logs.files[0], 0, [0, 1], Columns(), pa.schema([]), keep_bad=True)
+    tables = read.read_logs(logs.fs, logs.files[0], 0, [0, 1], Columns(), pa.schema([]), keep_unreadable=True)
     assert next(tables).num_rows == 1
     with raises("store.gave-way", where=f" at {logs.files[0].uri}"):
         next(tables)
@@ -116,9 +116,9 @@ def test_a_file_is_not_bad_because_a_store_fails(
     def look(*_: object) -> Any:
         raise OSError(SLOW.replace("SLOW_DOWN", code))
 
-    monkeypatch.setattr(formats, "format_of", lambda _: type("Format", (), {"look": staticmethod(look)}))
+    monkeypatch.setattr(formats, "find_format", lambda _: type("FileFormat", (), {"inspect": staticmethod(look)}))
     if skipped:
-        assert code in str(formats.look_at(pafs.LocalFileSystem(), logs.files)[0].error)
+        assert code in str(formats.inspect_files(pafs.LocalFileSystem(), logs.files)[0].error)
     else:
         with raises("store.gave-way"):
-            formats.look_at(pafs.LocalFileSystem(), logs.files)
+            formats.inspect_files(pafs.LocalFileSystem(), logs.files)

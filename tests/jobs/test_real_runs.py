@@ -219,11 +219,11 @@ def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp
 
 
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
-    from ragassay.jobs.output.lock import locked
+    from ragassay.jobs.output.lock import lock_output
     from ragassay.jobs.storage.folder import open_folder
 
     output, config = handbook_day
     impatient = write_job(tmp_path / "job.yaml", yaml.safe_load(config.read_text()), runtime={"wait_minutes": 0})
-    with locked(open_folder(str(output))):
+    with lock_output(open_folder(str(output))):
         done = here("run", config.parent / "logs", output, "--config", impatient)
     fails(done, "output.locked")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.output import errors
-from ragassay.jobs.output.snapshot import rewritten
+from ragassay.jobs.output.snapshot import rewritten_error
 from ragassay.pipeline.address import hide_secrets, is_ambiguous_uri, strip_credentials
 from ragassay.pipeline.errors import InputError, Message, OutputInUse
 from tests.pipeline.test_linear_time import is_linear
@@ -125,7 +125,7 @@ def test_attack_errors_contain_no_secret(uri: SecretUri) -> None:
     for error in (
         InputError(Message("input.example", "input {uri!r} can't be read: {cause}"), uri=uri.text, cause=cause, all=[uri.text]),
         OutputInUse(errors.LOCKED, output=uri.text, holder=f" (of {uri.text})", lease=""),
-        rewritten(uri.text, "dt=1"),
+        rewritten_error(uri.text, "dt=1"),
     ):
         unpickled = pickle.loads(pickle.dumps(error))
         assert str(unpickled) == str(error) and unpickled.args == error.args and vars(unpickled) == vars(error)

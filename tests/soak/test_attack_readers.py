@@ -31,7 +31,7 @@ READER = """
 import json, sys, time
 from pathlib import Path
 import pyarrow.parquet as pq
-from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.pipeline.errors import OutputRewritten
@@ -49,7 +49,7 @@ output, log, stop = map(Path, sys.argv[1:])
 with log.open("a") as lines:
     while not stop.exists():
         try:
-            found, runs = read_snapshot(existing_output(str(output)), read)
+            found, runs = read_snapshot(open_output(str(output)), read)
             lines.write(json.dumps({"found": found, "runs": runs}) + "\\n")
         except OutputRewritten as error:
             lines.write(json.dumps({"rewritten": error.fields["partition"]}) + "\\n")

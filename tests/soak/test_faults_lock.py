@@ -41,7 +41,7 @@ def contend(uris: list[str], start: Any, end: Any, told: Any, lease: float) -> N
         folder = open_folder(uri)
         start.wait()
         try:
-            with lock.locked(folder):
+            with lock.lock_output(folder):
                 told.put((place, "in"))
                 end.wait()
         except OutputError as error:

@@ -1,1 +1,1 @@
-"""Tables as inputs: their files as of a version, and what came in between two versions."""
+"""Tables as inputs: the files of a version, and the rows added between two versions."""

@@ -1,66 +1,66 @@
-"""What errors of this folder say."""
+"""Error messages of this folder."""
 
 from ragassay.pipeline.errors import Message
 
 DELETION_VECTORS = Message(
     "input.deletion-vectors",
-    "Delta table {table}: {files} files got deletion vectors (rows deleted without a rewrite of the file) and were replaced "
-    "since, so their rows can't be identified: score the table into another OUTPUT, or continue after that version with "
+    "Delta table {table}: {files} files had deletion vectors (rows deleted without rewriting the file) and were replaced "
+    "later, so their rows can't be identified: score the table into another OUTPUT, or continue after that version with "
     "input.since",
 )
 FILE_ELSEWHERE = Message(
     "input.file-elsewhere",
-    "Delta table {table} names a file elsewhere, {path} (a shallow clone?): name the table it is of",
+    "Delta table {table} names a file outside its folder, {path} (a shallow clone?): name the source table as the input",
 )
 VACUUMED = Message(
     "input.vacuumed",
-    "Delta table {table}: {files} files of the requested version are gone, such as {example}: the table was vacuumed since. "
-    "Read a later version (input.version), or continue after that version with input.since",
+    "Delta table {table}: {files} files of the requested version no longer exist, such as {example}: the table was "
+    "vacuumed. Read a later version (input.version), or continue after that version with input.since",
 )
 COLUMN_MAPPING = Message(
     "input.column-mapping",
-    "column {column!r} of a Delta table has fields inside that are mapped to other names (column mapping), which can't be "
-    "read here: write the table anew without column mapping, or leave the column out of a copy",
+    "column {column!r} of a Delta table has nested fields with mapped names (column mapping), which are not supported: "
+    "rewrite the table without column mapping, or use a copy without this column",
 )
 LOG_GONE = Message(
     "input.log-gone",
-    "Delta table {table}: its log no longer has version {version}, so what was added since version {since} is unknown: score "
-    "the table into another OUTPUT, or continue after a version that the log has with input.since",
+    "Delta table {table}: its log no longer contains version {version}, so the rows added since version {since} are "
+    "unknown: score the table into another OUTPUT, or continue after a version in the log with input.since",
 )
 UNREADABLE_DELTA = Message("input.unreadable-delta", "Delta table {table} can't be read{at}: {reason}")
 NO_ICEBERG_NAME = Message(
     "input.no-iceberg-name",
-    "{name!r} names no Iceberg table: CATALOG/NAMESPACE.TABLE is wanted, such as prod/rag.logs",
+    "{name!r} is not the name of an Iceberg table: use CATALOG/NAMESPACE.TABLE, such as prod/rag.logs",
 )
 NO_SNAPSHOT = Message(
     "input.no-snapshot",
-    "Iceberg table {table} has no snapshot {snapshot} (expired?); its last ones are {known}",
+    "Iceberg table {table} has no snapshot {snapshot} (expired?); its latest ones are {known}",
 )
 SNAPSHOT_GONE = Message(
     "input.snapshot-gone",
-    "Iceberg table {table}: snapshot {since} is not among those before {last} (expired, or rolled back), so what was added "
-    "since is unknown: continue after another snapshot with input.since, or score the table into another OUTPUT",
+    "Iceberg table {table}: snapshot {since} does not precede {last} (expired, or rolled back), so the rows added since "
+    "are unknown: continue after another snapshot with input.since, or score the table into another OUTPUT",
 )
-FILE_GONE = Message("input.file-gone", "Iceberg table {table}: {file} is in none of its snapshots any more")
+FILE_GONE = Message("input.file-gone", "Iceberg table {table}: none of its snapshots contains {file} any more")
 NO_CATALOG = Message(
     "input.no-catalog",
-    "the Iceberg catalog {catalog!r} can't be opened: {reason}. Its properties come from pyiceberg's configuration "
-    "(.pyiceberg.yaml, PYICEBERG_CATALOG__…), or from `input: {{catalog: {{…}}}}`",
+    "the Iceberg catalog {catalog!r} can't be opened: {reason}. Set its properties in pyiceberg's configuration "
+    "(.pyiceberg.yaml, PYICEBERG_CATALOG__…), or in `input: {{catalog: {{…}}}}`",
 )
 UNREADABLE_ICEBERG = Message("input.unreadable-iceberg", "Iceberg table {table} can't be read: {reason}")
-NO_PARQUET = Message("input.no-parquet", "Iceberg table {table} has a file in {format}, {path}: only Parquet is read here")
-SEVERAL_PLACES = Message(
+NO_PARQUET = Message("input.no-parquet", "Iceberg table {table} has a file in {format}, {path}: only Parquet is supported")
+SEVERAL_STORES = Message(
     "input.several-places",
-    "Iceberg table {table} has files in several places, {places}: one is read here",
+    "Iceberg table {table} has files in several stores, {stores}: only one is supported",
 )
 EQUALITY_DELETES = Message(
     "input.equality-deletes",
-    "Iceberg table {table}: snapshot {snapshot} has equality deletes, which can't be read here: have them applied "
-    "(rewrite_data_files), or read a snapshot before them with input.version",
+    "Iceberg table {table}: snapshot {snapshot} has equality deletes, which are not supported: apply them "
+    "(rewrite_data_files), or read an earlier snapshot with input.version",
 )
 NO_TABLE = Message(
     "input.no-table",
-    "input {uri!r} is no table, and {option} is of tables: name the folder of a Delta table or a Lance dataset, or an "
+    "input {uri!r} is not a table, but {option} requires one: name the folder of a Delta table or a Lance dataset, or an "
     "Iceberg table as iceberg://CATALOG/NAMESPACE.TABLE or by its metadata file (….metadata.json)",
 )
 UNREADABLE_LANCE = Message(
@@ -74,8 +74,8 @@ LIBRARY_MISSING = Message(
 )
 REPLACED_FILES = Message(
     "input.replaced-files",
-    "{kind} table {table}: version {version} ({reason}) replaced files that may be scored already, and which of its rows are "
-    "new is unknown: a row could be scored twice. {feed}To leave its rows out, score up to the version before it "
-    "(input.version), then continue after it with `input: {{since: {version}}}`; to include them, score the table into "
+    "{kind} table {table}: version {version} ({reason}) replaced files that may be scored already, and its new rows can't "
+    "be identified, so a row could be scored twice. {feed}To leave its rows out, score up to the version before it "
+    "(input.version), then continue after it with `input: {{since: {version}}}`. To include them, score the table into "
     "another OUTPUT",
 )

@@ -1,4 +1,4 @@
-"""A Parquet file of a table, with the table's columns: renamed ones by their new names, later ones as nulls."""
+"""Read a Parquet file with its table's current columns: renamed columns by their new names, later columns as nulls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,90 +9,103 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
-from ragassay.jobs.input.files import LogFile, Reader
+from ragassay.jobs.input.files import LogFile, LogReader
 from ragassay.jobs.input.parquet import open_parquet
-from ragassay.jobs.input.types import plain
+from ragassay.jobs.input.types import to_plain
 from ragassay.pipeline.arrays import Ints
 
-CHANGE = "_change_type"
-INSERT = "insert"
+CHANGE_COLUMN = "_change_type"
+INSERT_CHANGE = "insert"
 
 
 @dataclass(frozen=True)
-class Projected:
-    """How a data file of a table is read.
+class ProjectedView:
+    """How to read a data file of a table.
 
     Attributes:
-        names: (name in the table, name in the file) of the columns that the file has.
-        missing: Columns of the table that it lacks: all null.
-        inserts: Of a file of a change data feed, how many rows of each row group were inserted: only they are read. None reads
-            all rows.
-        deleted: Rows that are deleted and still stand in the file: their numbers in order, as bytes of int64.
+        names: (name in the table, name in the file) of each column that the file has.
+        missing: Columns of the table that the file lacks; they are null.
+        inserted_rows: For a file of a change data feed, the number of inserted rows per row group; only these rows are read.
+            None
+            reads all rows.
+        deleted_rows: Numbers of deleted rows that the file still contains, in order, as bytes of int64.
     """
 
     names: tuple[tuple[str, str], ...]
     missing: pa.Schema
-    inserts: tuple[int, ...] | None = None
-    deleted: bytes = b""
+    inserted_rows: tuple[int, ...] | None = None
+    deleted_rows: bytes = b""
 
     @contextmanager
-    def open(self, fs: pafs.FileSystem, path: str) -> Iterator["_Reader"]:
-        """Open it."""
+    def open(self, fs: pafs.FileSystem, path: str) -> Iterator["_ProjectedReader"]:
+        """Open the file."""
         with open_parquet(fs, path) as parquet:
-            yield _Reader(parquet, self)
+            yield _ProjectedReader(parquet, self)
 
 
-class _Reader:
-    def __init__(self, parquet: Reader, view: Projected) -> None:
+class _ProjectedReader:
+    def __init__(self, parquet: LogReader, view: ProjectedView) -> None:
         self._parquet, self._view = parquet, view
-        self._deleted = np.frombuffer(view.deleted, np.int64)
-        self._starts = np.cumsum([0, *parquet.sizes])
-        gone = np.diff(np.searchsorted(self._deleted, self._starts))
-        self.sizes = [size - int(less) for size, less in zip(view.inserts or parquet.sizes, gone, strict=True)]
+        self._deleted = np.frombuffer(view.deleted_rows, np.int64)
+        self._starts = np.cumsum([0, *parquet.row_group_sizes])
+        deleted_counts = np.diff(np.searchsorted(self._deleted, self._starts))
+        self.row_group_sizes = [
+            size - int(deleted)
+            for size, deleted in zip(view.inserted_rows or parquet.row_group_sizes, deleted_counts, strict=True)
+        ]
 
-    def batches(self, group: int, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, row_group: int, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         view = self._view
-        names = [(mine, theirs) for mine, theirs in view.names if columns is None or mine in columns]
+        names = [(name, file_name) for name, file_name in view.names if columns is None or name in columns]
         missing = [field for field in view.missing if columns is None or field.name in columns]
-        theirs = [name for _, name in names] + ([CHANGE] if view.inserts is not None else [])
-        # A batch of no columns has no rows, so one is read at least.
-        row = int(self._starts[group])
-        for read in self._parquet.batches(group, rows, theirs or None):
-            batch = self._live(read, np.arange(row, row + read.num_rows))
+        file_names = [file_name for _, file_name in names] + ([CHANGE_COLUMN] if view.inserted_rows is not None else [])
+        # A batch without columns has no rows, so all columns are read then.
+        row = int(self._starts[row_group])
+        for read in self._parquet.read_batches(row_group, max_rows, file_names or None):
+            batch = self._drop_deleted(read, np.arange(row, row + read.num_rows))
             row += read.num_rows
-            arrays = [batch[name] for _, name in names] + [pa.nulls(batch.num_rows, f.type) for f in missing]
-            fields = [batch.schema.field(name).with_name(mine) for mine, name in names] + list(missing)
+            arrays = [batch[file_name] for _, file_name in names] + [pa.nulls(batch.num_rows, f.type) for f in missing]
+            fields = [batch.schema.field(file_name).with_name(name) for name, file_name in names] + list(missing)
             if batch.num_rows:
                 yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
-    def _live(self, batch: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
-        """The rows of a batch that are to be read; `places` are their numbers in the file."""
-        if self._view.inserts is None and not len(self._deleted):
+    def _drop_deleted(self, batch: pa.RecordBatch, row_numbers: Ints) -> pa.RecordBatch:
+        """Return the rows of a batch that must be read.
+
+        Args:
+            batch: The rows.
+            row_numbers: Their numbers in the file.
+        """
+        if self._view.inserted_rows is None and not len(self._deleted):
             return batch
-        live = ~np.isin(places, self._deleted)
-        if self._view.inserts is not None:
-            live &= pc.fill_null(pc.equal(plain(batch[CHANGE]), INSERT), False).to_numpy(zero_copy_only=False)
-        # Views, with which change feeds are written, can't be filtered.
-        whole = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
-        return whole.filter(pa.array(live))
+        is_live = ~np.isin(row_numbers, self._deleted)
+        if self._view.inserted_rows is not None:
+            is_live &= pc.fill_null(pc.equal(to_plain(batch[CHANGE_COLUMN]), INSERT_CHANGE), False).to_numpy(
+                zero_copy_only=False
+            )
+        # Change feeds contain views, which can't be filtered.
+        plain_batch = pa.RecordBatch.from_arrays([to_plain(column) for column in batch.columns], names=batch.schema.names)
+        return plain_batch.filter(pa.array(is_live))
 
 
-def projected(file: LogFile, table: pa.Schema, name_in: Callable[[pa.Field, pa.Schema], str | None]) -> LogFile:
-    """A data file, looked at as a Parquet file, with its table's columns.
+def project_file(file: LogFile, table: pa.Schema, find_name: Callable[[pa.Field, pa.Schema], str | None]) -> LogFile:
+    """Give an inspected data file the columns of its table.
 
     Args:
-        file: Its entry; its schema is that of its footer, and a view says which of its rows are deleted.
-        table: The table's columns.
-        name_in: Name of a column of the table in the file's schema; None where the file lacks it.
+        file: Entry of the file, with the schema of its footer; its view may name deleted rows.
+        table: Columns of the table.
+        find_name: Returns the name of a table column in the file's schema; None if the file lacks it.
     """
     if file.schema is None:
         return file
-    deleted = file.view.deleted if isinstance(file.view, Projected) else b""
-    found = [(field, name_in(field, file.schema)) for field in table]
-    names = tuple((field.name, name) for field, name in found if name is not None)
-    missing = pa.schema([field.remove_metadata() for field, name in found if name is None])
+    deleted = file.view.deleted_rows if isinstance(file.view, ProjectedView) else b""
+    matches = [(field, find_name(field, file.schema)) for field in table]
+    names = tuple((field.name, name) for field, name in matches if name is not None)
+    missing = pa.schema([field.remove_metadata() for field, name in matches if name is None])
     if not missing and not deleted and names == tuple((name, name) for name in file.schema.names):
         return file
     rows = None if file.rows is None else file.rows - len(deleted) // np.dtype(np.int64).itemsize
-    mine = [file.schema.field(theirs).with_name(ours) for ours, theirs in names]
-    return replace(file, rows=rows, schema=pa.schema([*mine, *missing]), view=Projected(names, missing, deleted=deleted))
+    fields = [file.schema.field(file_name).with_name(name) for name, file_name in names]
+    return replace(
+        file, rows=rows, schema=pa.schema([*fields, *missing]), view=ProjectedView(names, missing, deleted_rows=deleted)
+    )

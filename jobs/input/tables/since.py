@@ -1,4 +1,4 @@
-"""From which version of a table on an output folder wants its rows: no row is scored twice, and none is left out."""
+"""Determine the version of a table from which a run reads rows, so that no row is scored twice and none is missed."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,156 +10,165 @@ from ragassay.jobs.input.tables import errors
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Run
 
-Runs = Callable[[], Sequence[Run]]
-"""Gives the runs that an output folder knows, oldest first; called where the input is a table."""
+ListRuns = Callable[[], Sequence[Run]]
+"""Returns the runs that an output folder records, oldest first. It is called only if the input is a table."""
 
 
 @dataclass(frozen=True)
-class Begin:
-    """Where a run begins in a table.
+class StartVersion:
+    """The version of a table at which a run begins.
 
     Attributes:
-        whole: Version whose rows are all read; None reads none so.
-        since: Version after which rows that came in are read.
-        registered: Versions that runs have begun to score since, and not ended: their files are known to the output folder.
+        full_version: Version of which all rows are read; None if only added rows are read.
+        since: Version after which added rows are read.
+        registered_versions: Versions that runs began to score. The output folder knows their files.
     """
 
-    whole: int | None
+    full_version: int | None
     since: int
-    registered: frozenset[int] = frozenset()
+    registered_versions: frozenset[int] = frozenset()
 
 
-def begin_of(kind: str, table: str, version: int, source: InputConfig, runs: Runs) -> Begin:
-    """Where a run over a table begins: behind the last version whose rows an earlier run has all scored.
+def find_start_version(kind: str, table: str, version: int, source: InputConfig, runs: ListRuns) -> StartVersion:
+    """Find the version at which a run begins: after the last version of which an earlier run scored all rows.
 
-    A run that broke off, or left rows out (unreadable files, a budget, partitions, a sample), is gone over again: what it has
-    scored is known by its files.
+    A run that was interrupted or left rows out (unreadable files, a budget, partitions, a sample) is repeated; the output
+    folder
+    knows its scored rows by their files.
 
     Args:
         kind: delta, iceberg or lance.
-        table: Its name or place, as runs record it.
-        version: Version that is to be read.
-        source: The job's `input`; its `since` comes before what runs recorded.
-        runs: Of the output folder.
+        table: Address or name of the table, as runs record it.
+        version: Version to read.
+        source: The job's `input` section. Its `since` overrides the recorded runs.
+        runs: Returns the runs that the output folder records.
     """
     if source.since is not None:
-        return Begin(None, source.since)
-    mine = [
+        return StartVersion(None, source.since)
+    table_runs = [
         run
         for run in runs()
         if run.source is not None and (run.source.kind, strip_credentials(run.source.table)) == (kind, strip_credentials(table))
     ]
-    done = [run.source for run in mine if run.source is not None and _took_all(run)]
-    begun = frozenset(run.source.version for run in mine if run.source is not None and run.source.version is not None)
-    if done and done[-1].version is not None:
-        return Begin(None, done[-1].version, begun)
-    first = next((run.source for run in mine if run.source is not None), None)
+    complete = [run.source for run in table_runs if run.source is not None and _is_complete(run)]
+    registered = frozenset(
+        run.source.version for run in table_runs if run.source is not None and run.source.version is not None
+    )
+    if complete and complete[-1].version is not None:
+        return StartVersion(None, complete[-1].version, registered)
+    first = next((run.source for run in table_runs if run.source is not None), None)
     if first is None or first.version is None:
-        return Begin(version, version)
-    return Begin(None, first.since, begun) if first.since is not None else Begin(first.version, first.version, begun)
+        return StartVersion(version, version)
+    return (
+        StartVersion(None, first.since, registered)
+        if first.since is not None
+        else StartVersion(first.version, first.version, registered)
+    )
 
 
-def _took_all(run: Run) -> bool:
-    """Whether a run ended, and left nothing of its input for a later one."""
-    left_out = run.files_skipped or run.deferred is not None or run.skips.get("outside") or run.share < 1
-    return bool(run.rows) and not left_out
+def _is_complete(run: Run) -> bool:
+    """Return whether a run finished and left no rows of its input out."""
+    has_omissions = run.files_skipped or run.deferred is not None or run.skips.get("outside") or run.share < 1
+    return bool(run.rows) and not has_omissions
 
 
-AsOf = Callable[[LogFile], LogFile]
-"""A file as some version has it: less what is deleted from it there."""
+FileAsOf = Callable[[LogFile], LogFile]
+"""Returns a file as it is in a version: without the rows that are deleted there."""
 
 
-def _as_it_is(file: LogFile) -> LogFile:
+def _unchanged(file: LogFile) -> LogFile:
     return file
 
 
-class Growth:
-    """The files that hold the rows which came into a table, version by version.
+class AddedFiles:
+    """Collects the files that contain the rows added to a table, version by version.
 
-    A file that is replaced stays, if rows that are scored already went into what replaced it, or a run knows it; else what
-    replaced it takes its place.
+    A file that is replaced is kept if a run knows it, or if its replacement also contains rows that may already be scored.
+    Otherwise its replacement is used.
     """
 
     def __init__(self, table: str, kind: str) -> None:
-        """Begin with none.
+        """Start without files.
 
         Args:
-            table: Its name or place, for messages.
-            kind: Delta, Iceberg or Lance, likewise.
+            table: Address or name of the table, for messages.
+            kind: Delta, Iceberg or Lance, for messages.
         """
         self._table, self._kind = table, kind
-        self._kept: dict[str, LogFile] = {}
-        self._fresh: dict[str, LogFile] = {}
+        self._frozen: dict[str, LogFile] = {}
+        self._replaceable: dict[str, LogFile] = {}
 
     @property
     def files(self) -> list[LogFile]:
-        """All of them, each once, sorted by path."""
-        found = {**self._fresh, **self._kept}
-        return [found[path] for path in sorted(found)]
+        """Return all files, sorted by path."""
+        files = {**self._replaceable, **self._frozen}
+        return [files[path] for path in sorted(files)]
 
-    def keep(self, files: Iterable[LogFile] = (), as_of: AsOf = _as_it_is) -> None:
-        """From here on what there is stays as it is.
+    def freeze(self, files: Iterable[LogFile] = (), as_of: FileAsOf = _unchanged) -> None:
+        """Keep all files from now on, even if a later version replaces them.
 
         Args:
-            files: Files that are added to it.
-            as_of: A file as the version has it: what is fresh is taken so.
+            files: Files to add.
+            as_of: Returns a file as it is in the current version.
         """
-        fresh = {path: as_of(file) for path, file in self._fresh.items()}
-        self._kept |= fresh | {file.path: file for file in files}
-        self._fresh = {}
+        replaceable = {path: as_of(file) for path, file in self._replaceable.items()}
+        self._frozen |= replaceable | {file.path: file for file in files}
+        self._replaceable = {}
 
-    def step(
+    def apply_version(
         self,
         version: int,
-        what: str,
+        operation: str,
         added: Iterable[LogFile],
         removed: Collection[str],
         *,
         new_rows: bool,
-        before: AsOf = _as_it_is,
+        before: FileAsOf = _unchanged,
     ) -> bool:
-        """Take in a version.
+        """Apply the changes of a version.
 
         Args:
-            version: Its number or id.
-            what: Its operation, for messages.
+            version: Number or id of the version.
+            operation: Its operation, for messages.
             added: Files that it added.
-            removed: Paths of those that it took away.
-            new_rows: Whether its files may hold rows that none of those it took away held.
-            before: A file as the version before has it.
+            removed: Paths of the files that it removed.
+            new_rows: Whether the added files may contain rows that the removed files did not contain.
+            before: Returns a file as it is in the previous version.
 
         Returns:
-            Whether its files are among those now; else they hold nothing that is not there already.
+            Whether the added files are used. If not, they contain only rows that other files provide.
 
         Raises:
-            InputError: They may, and rows that are scored already.
+            InputError: The added files may contain both new rows and rows that are already scored.
         """
         files = {file.path: file for file in added}
-        gone = set(removed)
-        if gone <= self._fresh.keys():
-            for path in gone:
-                del self._fresh[path]
-            self._fresh |= files
+        removed_paths = set(removed)
+        if removed_paths <= self._replaceable.keys():
+            for path in removed_paths:
+                del self._replaceable[path]
+            self._replaceable |= files
             return True
         if new_rows and files:
-            refuse_rewrite(self._table, self._kind, version, what)
-        self._kept |= {path: before(self._fresh.pop(path)) for path in gone & self._fresh.keys()}
+            raise_rewrite_error(self._table, self._kind, version, operation)
+        self._frozen |= {path: before(self._replaceable.pop(path)) for path in removed_paths & self._replaceable.keys()}
         return False
 
 
-def refuse_rewrite(table: str, kind: str, version: int, what: str) -> None:
+def raise_rewrite_error(table: str, kind: str, version: int, operation: str) -> None:
     """Refuse a version that replaced rows.
 
     Args:
-        table: The table.
-        kind: Its kind.
+        table: Address or name of the table.
+        kind: Delta, Iceberg or Lance.
         version: The version.
-        what: What it did, such as MERGE.
+        operation: Its operation, such as MERGE.
 
     Raises:
         InputError: Always.
     """
-    feed = (
-        "With delta.enableChangeDataFeed set before such a version, inserted rows are told apart. " if kind == "Delta" else ""
+    advice = (
+        "Set delta.enableChangeDataFeed before such a version, so that inserted rows can be identified. "
+        if kind == "Delta"
+        else ""
     )
-    raise InputError(errors.REPLACED_FILES, kind=kind, table=table, version=version, reason=what, feed=feed)
+    raise InputError(errors.REPLACED_FILES, kind=kind, table=table, version=version, reason=operation, feed=advice)

@@ -14,7 +14,7 @@ from rich.console import Console
 from ragassay.jobs.config.integrations import OpenLineage
 from ragassay.jobs.display.address import format_server, hide_secrets, strip_credentials
 from ragassay.jobs.input.files import Logs
-from ragassay.jobs.input.tables.places import library
+from ragassay.jobs.input.tables.access import import_library
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import InputError, RagassayError
@@ -90,9 +90,9 @@ class _Teller:
         run: Run,
         console: Console,
     ) -> None:
-        self._events = library("openlineage.client.event_v2", _WHAT)
-        self._facets = library("openlineage.client.facet_v2", _WHAT)
-        client = library("openlineage.client", _WHAT)
+        self._events = import_library("openlineage.client.event_v2", _WHAT)
+        self._facets = import_library("openlineage.client.facet_v2", _WHAT)
+        client = import_library("openlineage.client", _WHAT)
         transport: dict[str, Any] = {"type": "http", "url": url, "timeout": TIMEOUT, "retry": _RETRY}
         if key := os.environ.get("OPENLINEAGE_API_KEY"):
             transport["auth"] = {"type": "api_key", "api_key": key}
@@ -101,7 +101,7 @@ class _Teller:
         name = settings.job or f"ragassay.{PurePosixPath(output.root).name}"
         self._job = self._events.Job(hide_secrets(settings.namespace), hide_secrets(f"{name}.{step}"))
         self._silent = False
-        ids = library("openlineage.client.uuid", _WHAT)
+        ids = import_library("openlineage.client.uuid", _WHAT)
         self._id = str(ids.generate_static_uuid(datetime.fromisoformat(run.started), f"{output.address}#{run.run_id}".encode()))
 
     def end(self, run: Run) -> None:

@@ -14,9 +14,9 @@ from ragassay.jobs.integrations.publish.http import Http
 from ragassay.jobs.integrations.publish.state import State
 from ragassay.jobs.integrations.publish.target import Fate, Outcome, Sending, Target
 from ragassay.jobs.integrations.publish.verdict import Chunk, Wanted, chunks
-from ragassay.jobs.output.partitions import hive_path, natural
+from ragassay.jobs.output.partitions import hive_path, natural_key
 from ragassay.jobs.output.scored_dataset import ScoredDataset
-from ragassay.jobs.output.snapshot import check_place
+from ragassay.jobs.output.snapshot import check_partition
 from ragassay.jobs.progress.task import expect
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import PublishError
@@ -81,7 +81,7 @@ class Job:
     @property
     def places(self) -> list[str]:
         """The chosen partitions, in the order in which they are sent."""
-        return sorted(self.scored.partitions, key=natural)
+        return sorted(self.scored.partitions, key=natural_key)
 
 
 def columns_to_take(job: Job, trace: str | None, span: str | None) -> Wanted:
@@ -143,7 +143,7 @@ def publish(job: Job, http: Http, state: State) -> Done:
             done.current.append(hive_path(place))
         else:
             todo.append((place, part))
-    expect(job.scored.only(hive_path(place) for place, _ in todo).count_rows(), "rows")
+    expect(job.scored.select_partitions(hive_path(place) for place, _ in todo).count_rows(), "rows")
     try:
         for place, part in todo:
             _send_partition(job, http, state, place, part, done)
@@ -188,14 +188,14 @@ def _to_send(job: Job, place: str, part: PublishedPartition) -> Iterator[Chunk]:
     if part.resends and wanted.only_flagged:  # one that was flagged may no longer be
         wanted = replace(wanted, only_flagged=False)
     among = _named(part) if part.done else None
-    repeated = scored.repeated_ids(is_counted=False)[place].to_pylist()
-    rows = (row for _, row in scored.rows(wanted.columns))
+    repeated = scored.find_repeated_ids(reports_progress=False)[place].to_pylist()
+    rows = (row for _, row in scored.read_rows(wanted.columns))
     return chunks(rows, wanted, job.target.batch, start=0 if part.done else part.rows, repeated=set(repeated), among=among)
 
 
 def _send_partition(job: Job, http: Http, state: State, place: str, part: PublishedPartition, done: Done) -> None:
     sending = _sending(job, part)
-    check_place(job.output, place)
+    check_partition(job.output, place)
     with closing(_answered(job.target, http, _to_send(job, place, part), sending)) as answered:
         for chunk, outcomes in answered:
             _count(part, done, hive_path(place), chunk, outcomes, retried=part.done)
@@ -204,7 +204,7 @@ def _send_partition(job: Job, http: Http, state: State, place: str, part: Publis
                 raise PublishError(
                     errors.TOO_MANY_REFUSED, url=http.connection.url, most=MOST_REFUSED, reason=part.refused[-1].reason
                 )
-    check_place(job.output, place)
+    check_partition(job.output, place)
     part.done = True
 
 

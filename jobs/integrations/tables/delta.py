@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.input.tables.places import library, location, storage_options
+from ragassay.jobs.input.tables.access import import_library, library_uri, storage_options
 from ragassay.jobs.integrations.tables import errors
 from ragassay.jobs.integrations.tables.parts import OUTPUT, PARTITION
 from ragassay.jobs.storage.folder import Folder
@@ -23,13 +23,13 @@ class DeltaTarget:
         """
         self.uri = folder.address
         self._folder = folder
-        self._delta = library("deltalake", f"the Delta table {folder.address}")
-        self._errors = library("deltalake.exceptions", f"the Delta table {folder.address}")
+        self._delta = import_library("deltalake", f"the Delta table {folder.address}")
+        self._errors = import_library("deltalake.exceptions", f"the Delta table {folder.address}")
         self._options = storage_options(folder) or None
 
     def _table(self) -> Any:
         try:
-            return self._delta.DeltaTable(location(self._folder), storage_options=self._options)
+            return self._delta.DeltaTable(library_uri(self._folder), storage_options=self._options)
         except self._errors.TableNotFoundError:
             return None
         except (self._errors.DeltaError, OSError) as error:
@@ -66,7 +66,7 @@ class DeltaTarget:
             how = {"mode": "overwrite", "predicate": wanted, "schema_mode": "merge"}
         try:
             self._delta.write_deltalake(
-                location(self._folder),
+                library_uri(self._folder),
                 pa.RecordBatchReader.from_batches(self._schema, rows),
                 commit_properties=properties,
                 storage_options=self._options,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.input.tables.iceberg import catalog_table
-from ragassay.jobs.input.tables.places import library
+from ragassay.jobs.input.tables.access import import_library
+from ragassay.jobs.input.tables.iceberg import open_catalog
 from ragassay.jobs.integrations.tables import errors
 from ragassay.jobs.integrations.tables.parts import OUTPUT, PARTITION
 from ragassay.pipeline.errors import OutputError
@@ -28,8 +28,8 @@ class IcebergTarget:
             catalog: Properties of the catalog, beside pyiceberg's configuration.
         """
         self.uri = f"iceberg:{name}"
-        self._catalog, self._identifier = catalog_table(name, catalog)
-        kinds = vars(library("pyiceberg.exceptions", self.uri)).values()
+        self._catalog, self._identifier = open_catalog(name, catalog)
+        kinds = vars(import_library("pyiceberg.exceptions", self.uri)).values()
         theirs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
         self._failures: tuple[type[Exception], ...] = (*theirs, pa.ArrowException, OSError, ValueError)
         self._table: Any = None
@@ -76,7 +76,7 @@ class IcebergTarget:
         Raises:
             OutputError: It can't be written.
         """
-        expressions = library("pyiceberg.expressions", self.uri)
+        expressions = import_library("pyiceberg.expressions", self.uri)
         wanted = expressions.And(expressions.EqualTo(OUTPUT, name), expressions.EqualTo(PARTITION, partition))
         try:
             transaction = self._table.transaction()

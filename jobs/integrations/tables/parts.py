@@ -10,7 +10,7 @@ from ragassay.jobs.integrations.tables import errors
 from ragassay.jobs.integrations.tables.types import storable_schema, stored
 from ragassay.jobs.output.partitions import hive_keys, hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
-from ragassay.jobs.output.snapshot import check_place
+from ragassay.jobs.output.snapshot import check_partition
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import Manifest
@@ -56,7 +56,9 @@ def parts_of(output: Folder, manifest: Manifest) -> list[Part]:
         runs = (manifest.finalized[name].run_id, manifest.escalated.get(name, ""))
         return max(numbers.get(run, 1) for run in runs)
 
-    scored = open_scored(output).only(manifest.finalized).require_verdicts()  # a run is about to write others, or broke off
+    scored = (
+        open_scored(output).select_partitions(manifest.finalized).require_verdicts()
+    )  # a run is about to write others, or broke off
     return [Part(place, rows, version(hive_path(place))) for place, rows in scored.partitions.items()]
 
 
@@ -93,9 +95,9 @@ def rows_of(output: Folder, part: Part, schema: pa.Schema, name: str) -> Iterato
     """
     keys = {key: None if value == NULL else value for key, value in hive_keys(part.place).items()}
     values = {**keys, PARTITION: part.name, OUTPUT: name}
-    for rows in part.scored.batches():
+    for rows in part.scored.read_batches():
         batch = rows.batch
         added = [pa.array([value] * batch.num_rows, pa.string()) for value in values.values()]
         names = [*batch.schema.names, *values]
         yield stored(pa.RecordBatch.from_arrays([*batch.columns, *added], names=names), schema)
-    check_place(output, part.place)  # before they are committed
+    check_partition(output, part.place)  # before they are committed

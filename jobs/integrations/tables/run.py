@@ -12,7 +12,7 @@ from ragassay.jobs.integrations.tables.iceberg import IcebergTarget
 from ragassay.jobs.integrations.tables.parts import parts_of, rows_of, schema_of
 from ragassay.jobs.output.partitions import hive_keys
 from ragassay.jobs.progress.task import advance, expect
-from ragassay.jobs.storage.folder import Folder, open_folder, refuse_inside
+from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.manifest import Manifest
 
@@ -64,7 +64,7 @@ def target_of(to: str, output: Folder, catalog: dict[str, str]) -> Target:
     kind, _, place = to.partition(":")
     if kind == "delta" and place:
         folder = open_folder(place)
-        refuse_inside(output, folder, place)
+        check_outside_output(output, folder, place)
         return DeltaTarget(folder)
     if kind == "iceberg" and place:
         return IcebergTarget(place.removeprefix("//"), catalog)

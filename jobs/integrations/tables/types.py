@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from ragassay.jobs.input.types import is_list, plain, plain_type
+from ragassay.jobs.input.types import is_list, plain_type, to_plain
 
 _WIDER = {
     pa.null(): pa.string(),
@@ -55,6 +55,6 @@ def stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if column.name not in batch.schema.names:
             arrays.append(pa.nulls(batch.num_rows, column.type))
             continue
-        array = plain(batch[column.name])
+        array = to_plain(batch[column.name])
         arrays.append(array.cast(column.type, safe=False))  # all but times finer than a microsecond is held whole
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -4,8 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragassay.jobs.input.documents import PARTS_OF_TEXT, lenient, plain_name, text_of, whole
-from ragassay.jobs.input.messages import ASSISTANT, USER, turns_of
+from ragassay.jobs.input.documents import (
+    TEXT_PART_TYPES,
+    extract_text,
+    normalize_name,
+    parse_json_if_possible,
+    replace_surrogates,
+)
+from ragassay.jobs.input.messages import ASSISTANT, USER, parse_turns
 from ragassay.jobs.integrations.traces.fields import EMPTY
 
 QUESTION_NAMES = (
@@ -37,18 +43,18 @@ def response_of(value: Any) -> str | None:
 
 
 def _found(value: Any, names: Sequence[str], role: str) -> str | None:
-    value = lenient(value)
+    value = parse_json_if_possible(value)
     if value in (*EMPTY, "null"):  # a function that returned nothing, as JSON
         return None
     known, text = _look(value, names, role, _DEPTH)
     if not known:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return whole(text) if text and text.strip() else None
+    return replace_surrogates(text) if text and text.strip() else None
 
 
 def _look(value: Any, names: Sequence[str], role: str, depth: int) -> tuple[bool, str | None]:
     """Whether it is known what a value holds, and its text."""
-    value = lenient(value)
+    value = parse_json_if_possible(value)
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return True, str(value)
     if depth and isinstance(value, Mapping):
@@ -73,21 +79,21 @@ def _in_object(value: Mapping[Any, Any], names: Sequence[str], role: str, depth:
 
 
 def _in_list(value: Sequence[Any], names: Sequence[str], role: str, depth: int) -> tuple[bool, str | None]:
-    items = [item for item in map(lenient, value) if item is not None]
+    items = [item for item in map(parse_json_if_possible, value) if item is not None]
     if not items:
         return False, None
     if all(isinstance(item, Mapping) for item in items):
         if all(map(_is_message, items)):
             return True, _last_said(items, role)
-        if all(str(item.get("type")) in PARTS_OF_TEXT for item in items):
-            return True, text_of(items)
+        if all(str(item.get("type")) in TEXT_PART_TYPES for item in items):
+            return True, extract_text(items)
     if len(items) == 1 or isinstance(items[0], Mapping | list):  # of several choices the first was shown
         return _look(items[0], names, role, depth - 1)
     return False, None
 
 
 def _by_plain_name(value: Mapping[Any, Any]) -> dict[str, Any]:
-    return {plain_name(str(name)): inner for name, inner in value.items()}
+    return {normalize_name(str(name)): inner for name, inner in value.items()}
 
 
 def _is_message(value: Mapping[Any, Any]) -> bool:
@@ -103,7 +109,7 @@ def _is_message(value: Mapping[Any, Any]) -> bool:
 
 def _last_said(messages: Sequence[Any], role: str, *, any_role: bool = False) -> str | None:
     try:
-        turns = [turn for turn in turns_of(messages) if turn.text]
+        turns = [turn for turn in parse_turns(messages) if turn.text]
     except ValueError:
         return None
     said = [turn.text for turn in turns if turn.role == role or any_role]

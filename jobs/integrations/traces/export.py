@@ -16,9 +16,9 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.find import find_files
-from ragassay.jobs.input.parquet import footer_bytes
-from ragassay.jobs.input.text import mended
-from ragassay.jobs.input.types import plain, rebuilt
+from ragassay.jobs.input.parquet import read_footer_bytes
+from ragassay.jobs.input.text import escape_invalid_utf8
+from ragassay.jobs.input.types import map_children, to_plain
 from ragassay.jobs.integrations.traces.fields import text
 from ragassay.schemas.traces import ExportFile
 
@@ -62,7 +62,7 @@ def seal(fs: pafs.FileSystem, file: LogFile) -> ExportFile:
     found = blake2b(digest_size=16)
     with fs.open_input_file(file.fs_path) as source:
         if file.fs_path.lower().endswith(PARQUET):
-            found.update(footer_bytes(source))
+            found.update(read_footer_bytes(source))
         else:
             while chunk := source.read(_CHUNK):
                 found.update(chunk)
@@ -116,7 +116,7 @@ def _as_records(batch: pa.RecordBatch, damaged: Callable[[Damage], None], damage
     Bytes that are no UTF-8 are shown as they are elsewhere.
     """
     try:
-        columns = [mended(_coarse(plain(column)))[0].to_pylist() for column in batch.columns]
+        columns = [escape_invalid_utf8(_coarse(to_plain(column)))[0].to_pylist() for column in batch.columns]
     except (ValueError, OverflowError) as error:
         if len(batch) == 1:
             damaged(replace(damage, reason=text(error) or type(error).__name__))
@@ -133,7 +133,7 @@ def _coarse(array: pa.Array) -> pa.Array:
         return array.cast(pa.timestamp("us", array.type.tz), safe=False)
     if pa.types.is_duration(array.type) or pa.types.is_time(array.type):
         return array.cast(pa.int64() if array.type.bit_width == 64 else pa.int32())
-    return rebuilt(array, _coarse) if pa.types.is_nested(array.type) and _holds_times(array.type) else array
+    return map_children(array, _coarse) if pa.types.is_nested(array.type) and _holds_times(array.type) else array
 
 
 def _holds_times(kind: pa.DataType) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ragassay.jobs.input.documents import lenient, plain_name, whole
+from ragassay.jobs.input.documents import normalize_name, parse_json_if_possible, replace_surrogates
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 _INDEXED = re.compile(r"(\d+)\.?(.*)", re.DOTALL)
@@ -26,7 +26,7 @@ def by_name(record: Mapping[Any, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in record.items():
         if value is not None:
-            found.setdefault(plain_name(str(name)), value)
+            found.setdefault(normalize_name(str(name)), value)
     return found
 
 
@@ -40,7 +40,7 @@ def first(fields: Mapping[str, Any], names: str) -> Any:
 
 def object_of(value: Any) -> Mapping[str, Any]:
     """The object that a value is: as such, as JSON, as a map of Arrow's, or as OTLP's keys and values; else an empty one."""
-    value = lenient(value)
+    value = parse_json_if_possible(value)
     if isinstance(value, Mapping):
         return value
     found = {}
@@ -54,7 +54,7 @@ def object_of(value: Any) -> Mapping[str, Any]:
 
 def list_of(value: Any) -> Sequence[Any]:
     """The list that a value is, as such or as JSON; else an empty one."""
-    value = lenient(value)
+    value = parse_json_if_possible(value)
     return value if isinstance(value, list | tuple) else ()
 
 
@@ -77,14 +77,14 @@ def unquoted(value: Any) -> Any:
             return json.loads(value)
         except ValueError:
             return value
-    return lenient(value)
+    return parse_json_if_possible(value)
 
 
 def text(value: Any) -> str | None:
     """An id or a name as text; bytes, as some write ids, as hexadecimal digits."""
     if value is None or value == "":
         return None
-    return value.hex() if isinstance(value, bytes) else whole(str(value))
+    return value.hex() if isinstance(value, bytes) else replace_surrogates(str(value))
 
 
 def span_id(value: Any) -> str | None:

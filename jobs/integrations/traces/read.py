@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragassay.jobs.input.documents import Document, documents_in, lenient, text_of, whole
-from ragassay.jobs.input.messages import ASSISTANT, ROLE_OF, USER
+from ragassay.jobs.input.documents import Document, extract_text, find_documents, parse_json_if_possible, replace_surrogates
+from ragassay.jobs.input.messages import ASSISTANT, ROLE_SYNONYMS, USER
 from ragassay.jobs.integrations.traces.content import question_of, response_of
 from ragassay.jobs.integrations.traces.fields import (
     EMPTY,
@@ -198,7 +198,8 @@ def _span(tool: Tool, record: Mapping[str, Any], trace_id: str | None) -> Span |
         trace_id,
         own,
         parent_id=parent,
-        root=lenient(first(fields, places.root)) in (True, "true") or (tool.root_is_trace and not parent and own == trace_id),
+        root=parse_json_if_possible(first(fields, places.root)) in (True, "true")
+        or (tool.root_is_trace and not parent and own == trace_id),
         kind=kind,
         name=name if parent else text(first(fields, f"{places.root_name} {places.name}")),
         question=question_of(asked),
@@ -252,21 +253,21 @@ def _kind_and_documents(tool: Tool, values: Mapping[str, Any], name: str | None)
         return unquoted(tool.content(values, places.response))
 
     fields = places.documents.split()
-    documents = next((found for field in fields if (found := documents_in(tool.content(values, field)))), None)
+    documents = next((found for field in fields if (found := find_documents(tool.content(values, field)))), None)
     words = re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name or "").lower())
     is_reranker = _RERANKS.search(words) is not None
     named = Kind.RERANKER if kind is Kind.RERANKER or is_reranker else Kind.RETRIEVER  # some know retrievals alone
     if kind in RETRIEVALS:
         return named, tuple(documents) if documents else _put_out(output())
-    documents = documents or (documents_in(output()) if is_reranker or _RETRIEVES.search(words) else None)
+    documents = documents or (find_documents(output()) if is_reranker or _RETRIEVES.search(words) else None)
     return (named, tuple(documents)) if documents else (kind, None)
 
 
 def _put_out(output: Any) -> tuple[Document, ...] | None:
     """The documents in the output of a retrieval; one of text is a document, None says that there is no output."""
     if isinstance(output, str) and output.strip():
-        return (Document(whole(output)),)
-    return None if output in (None, "") else tuple(documents_in(output) or ())
+        return (Document(replace_surrogates(output)),)
+    return None if output in (None, "") else tuple(find_documents(output) or ())
 
 
 def _messages(value: Any) -> Any:
@@ -308,11 +309,11 @@ def _event_messages(events: Any) -> tuple[list[dict[str, Any]], list[dict[str, A
             content = content or inner or values.get("message.content")
         if not content:
             continue
-        content_text = text_of(unquoted(content)) or str(content)
+        content_text = extract_text(unquoted(content)) or str(content)
         if name in ("gen_ai.choice", "gen_ai.content.completion"):
             said.append({"role": ASSISTANT, "content": content_text})
         elif name == "gen_ai.content.prompt":
             asked.append({"role": USER, "content": question_of(content) or ""})
-        elif (role := name.removeprefix("gen_ai.").removesuffix(".message")) in ROLE_OF:
+        elif (role := name.removeprefix("gen_ai.").removesuffix(".message")) in ROLE_SYNONYMS:
             asked.append({"role": role, "content": content_text})
     return asked, said

@@ -9,11 +9,11 @@ from rich.console import Console
 
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.display.address import strip_credentials
-from ragassay.jobs.input import Logs, find_logs, refuse_overlap
+from ragassay.jobs.input import Logs, check_no_overlap, find_logs
 from ragassay.jobs.integrations.traces import errors
 from ragassay.jobs.integrations.traces.export import export_files
 from ragassay.jobs.integrations.traces.stage import RECORD, TRACES, read_record, stage
-from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import InputError
@@ -51,8 +51,8 @@ def logs_of(
     if staged:
         return _staged(output, strip_credentials(uri)), {}
     export = export_files(uri)
-    refuse_overlap(export, output, export=True)
-    with locked(output, "run", wait, console):
+    check_no_overlap(export, output, is_trace_export=True)
+    with lock_output(output, "run", wait, console):
         counts = stage(export, output, config.preset, config.hold_days, config.skips_bad_files)
     if not output.list(TRACES, ".parquet"):
         raise InputError(

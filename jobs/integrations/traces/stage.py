@@ -22,7 +22,7 @@ from ragassay.jobs.integrations.traces.presets import ODD, PRESETS
 from ragassay.jobs.integrations.traces.spans import SPANS, Span, from_batch, to_table
 from ragassay.jobs.integrations.traces.spill import Spill
 from ragassay.jobs.progress.task import advance
-from ragassay.jobs.storage.folder import Folder, read_table, writing
+from ragassay.jobs.storage.folder import Folder, open_atomic, read_table
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.traces import ExportFile, TracesRecord
 
@@ -244,7 +244,7 @@ def _write(work: Staging, spans: Spill, rows: Spill) -> None:
 
 def _write_file(output: Folder, place: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
     with (
-        writing(output.fs, output.path(f"{TRACES}/{place}")) as stream,
+        open_atomic(output.fs, output.path(f"{TRACES}/{place}")) as stream,
         pq.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
         for batch in batches:

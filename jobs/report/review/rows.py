@@ -21,7 +21,7 @@ def read_page_rows(output: Folder, sampled: Sequence[SampledRow]) -> list[PageRo
     """Read the sampled rows in their order, as the page shows them; see `make_page_row`."""
     positions = [row.position for row in sampled]
     rows_by_number = {
-        number: make_page_row(row, sampled[number]) for number, row in open_scored(output).rows_at(positions, READ_COLUMNS)
+        number: make_page_row(row, sampled[number]) for number, row in open_scored(output).read_rows_at(positions, READ_COLUMNS)
     }
     return [rows_by_number[number] for number in range(len(sampled))]
 

@@ -89,7 +89,7 @@ def draw_sample(
     scored = open_scored(output).require_verdicts()
     conditions = dict(where or {})
     scored.require_columns(conditions)
-    repeated_ids = scored.repeated_ids()
+    repeated_ids = scored.find_repeated_ids()
     near_limits = _find_near_limits(scored, conditions, repeated_ids) if stratified else None
     counts: Counter[str] = Counter()
     ambiguous = 0
@@ -147,7 +147,7 @@ def _read_scored(
     """Read the batches: each with its selected scored rows (their number in the batch as `row`), and the number of rows
     that share their id.
     """
-    for batch in scored.batches([*READ_COLUMNS, *where]):
+    for batch in scored.read_batches([*READ_COLUMNS, *where]):
         table = batch.table
         is_scored = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["verdict"])).to_numpy()
         is_selected = is_scored & batch.matches(where)

@@ -10,8 +10,8 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.output.scored_dataset import DataFile, read_file
-from ragassay.jobs.output.snapshot import with_verdicts_id
-from ragassay.jobs.storage.folder import writing
+from ragassay.jobs.output.snapshot import add_verdicts_id
+from ragassay.jobs.storage.folder import open_atomic
 from ragassay.jobs.verdicts.judge_files import JudgeFiles
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.cascade.decide import Decisions, with_judge
@@ -47,8 +47,8 @@ def apply_file(fs: pafs.FileSystem, file: DataFile, judged: JudgeFiles, keys: In
     done, decisions = Applied(), judged.read(fs)
     if decisions is None:
         return done
-    named = with_verdicts_id(pq.read_schema(file.path, filesystem=fs), verdicts_id)
-    with writing(fs, file.path) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
+    named = add_verdicts_id(pq.read_schema(file.path, filesystem=fs), verdicts_id)
+    with open_atomic(fs, file.path) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
         for part in read_file(fs, file):
             after = with_judge(part.batch, decisions)
             _count(done, part.batch, after, decisions, keys)

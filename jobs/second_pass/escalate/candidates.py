@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, as_batch
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, to_batch
 from ragassay.jobs.second_pass.escalate import errors
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.cascade.choose import most_doubtful
@@ -78,7 +78,7 @@ def candidates(scored: ScoredDataset, escalate: EscalationPolicy, values: Mappin
 def scored_tables(scored: ScoredDataset, when: str, order: str | None = None) -> Iterator[tuple[DataFile, pa.Table]]:
     """The scored rows with what makes them doubtful, in batches, each with its file."""
     columns = ["row_key", "status", "score", "threshold", "decided_by", *([order] if order else [])]
-    for rows in scored.batches([*columns, *(MEMBERS if when != UNCERTAINTY else [])]):
+    for rows in scored.read_batches([*columns, *(MEMBERS if when != UNCERTAINTY else [])]):
         yield rows.file, rows.table.filter(pc.equal(rows.table["status"], Status.OK.value))
 
 
@@ -89,7 +89,7 @@ def certainty_of(table: pa.Table, when: str, values: Mapping[str, str]) -> Float
         return distance
     if not len(table):
         return np.array([])
-    return ValueKind(values[when]).response_values(read_members(as_batch(table), [when])[when])
+    return ValueKind(values[when]).response_values(read_members(to_batch(table), [when])[when])
 
 
 def choose(found: Candidates, escalate: EscalationPolicy, before: Segment) -> Ints:

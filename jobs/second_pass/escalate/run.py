@@ -11,7 +11,7 @@ from rich.console import Console
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, open_scored
-from ragassay.jobs.output.sidecar import escalations
+from ragassay.jobs.output.sidecar import open_escalations
 from ragassay.jobs.output.snapshot import judged_id
 from ragassay.jobs.progress.stages import show_stages
 from ragassay.jobs.progress.task import advance, expect, task
@@ -98,14 +98,14 @@ def choose_responses(job: Job, output: Folder, manifest: Manifest, *, anew: bool
     judge = JudgeRecord(escalate.judge.name, escalate.judge.value, escalate.judge.suspicious_below, escalate.identity())
     advice = f"move {output.uri_of(ESCALATED)} away and run `ragassay finalize {output.uri}` with the job file first"
     then = asdict(manifest.judge) if manifest.judge else None
-    escalations(output).refuse_other_settings(then, asdict(judge), "the verdicts of a judge", advice)
-    escalations(output).clear()
+    open_escalations(output).check_settings(then, asdict(judge), "the verdicts of a judge", advice)
+    open_escalations(output).discard_uncommitted()
     drop_superseded(output)
     pending = not_escalated(output, manifest, escalate if anew else None)
     found = candidates(pending, escalate, job.members.values)
     known = outcomes(output)
     _refuse_other_verdicts(output, found, known)
-    earlier = open_scored(output).only(manifest.finalized).without(map(hive_path, pending.partitions))
+    earlier = open_scored(output).select_partitions(manifest.finalized).exclude_partitions(map(hive_path, pending.partitions))
     chosen = choose(found, escalate, before(earlier, escalate, job.members.values) if escalate.threshold else Segment())
     asked_before = known.keys[np.isin(known.keys, found.keys) | known.failed]
     keys = np.union1d(found.keys[chosen], asked_before)
@@ -132,7 +132,7 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, I
     rows = sum(map(len, wanted.values()))
     console.print(f"{rows} responses to put to the judge")
     names = {key: escalated_partition_key(key) for file in wanted for key in file.keys}
-    sink = escalations(output).sink(list(names.values()), escalated_schema(names.values()))
+    sink = open_escalations(output).make_sink(list(names.values()), escalated_schema(names.values()))
     block_mib = min(job.runtime.block_mib, SERVED_BLOCK_MIB) if escalate.judge.engine.IS_SERVED else job.runtime.block_mib
     stages = judge_stages(job, escalate, run_id)
     with show_stages(stages, rows, 0, console) as board:
@@ -177,7 +177,7 @@ def not_escalated(output: Folder, manifest: Manifest, under: EscalationPolicy | 
         records = {run.run_id: run.escalation for run in manifest.runs}
         ways = {run_id: (record.when, record.share) for run_id, record in records.items() if record is not None}
         done = {place: run_id for place, run_id in done.items() if ways.get(run_id) == (under.when, under.share)}
-    return open_scored(output).only(manifest.finalized).without(done)
+    return open_scored(output).select_partitions(manifest.finalized).exclude_partitions(done)
 
 
 def judge_stages(job: Job, escalate: EscalationPolicy, run_id: str = "") -> list[Stage]:
@@ -216,7 +216,7 @@ def _account(output: Folder, manifest: Manifest, escalate: EscalationPolicy, cho
     """
     keys, judge = chosen.keys, chosen.judge
     there = outcomes(output).keys
-    escalations(output).check_outcomes(keys, there[np.isin(there, keys)])
+    open_escalations(output).check_outcomes(keys, there[np.isin(there, keys)])
     counted = [run.run_id for run in manifest.runs if run.escalation is not None]
     statuses, used, asked = spent(output, keys, counted)
     dollars = None

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.output.sidecar import escalations
+from ragassay.jobs.output.sidecar import open_escalations
 from ragassay.jobs.storage.folder import Folder, read_table
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.schemas.columns import USAGE, Status
@@ -43,7 +43,7 @@ class Outcomes:
 def outcomes(output: Folder) -> Outcomes:
     """Read the keys of what stands there."""
     keys, failed, places = [np.array([], np.int64)], [np.array([], bool)], [np.array([], np.int64)]
-    found = escalations(output).partitions()
+    found = open_escalations(output).list_partition_files()
     for number, paths in enumerate(found.values()):
         for path in paths:
             table = read_table(output.fs, path, ["row_key", "status"])
@@ -58,15 +58,15 @@ def drop_superseded(output: Folder) -> None:
 
     A run that is killed before it comes to this leaves it to the next.
     """
-    dataset = escalations(output)
+    dataset = open_escalations(output)
     found = outcomes(output)
     order = np.lexsort((found.failed, found.keys))  # of a row's outcomes the first is to stay
     stays = np.zeros(len(order), dtype=bool)
     stays[order] = np.diff(found.keys[order], prepend=-1) > 0
     begin = 0
-    for path in () if stays.all() else dataset.files():
+    for path in () if stays.all() else dataset.list_files():
         rows = pq.read_metadata(path, filesystem=output.fs).num_rows
-        dataset.keep_rows(path, stays[begin : begin + rows])
+        dataset.rewrite_rows(path, stays[begin : begin + rows])
         begin += rows
 
 
@@ -84,7 +84,7 @@ def spent(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter
     statuses: Counter[str] = Counter()
     used: dict[str, int | float] = dict.fromkeys(SPENT, 0)
     asked = 0
-    for batch in escalations(output).batches(["row_key", "status", "usage", "run_id"]):
+    for batch in open_escalations(output).read_batches(["row_key", "status", "usage", "run_id"]):
         mine = batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), keys)))
         statuses.update(mine["status"].to_pylist())
         mine = mine.filter(pc.invert(pc.is_in(mine["run_id"], pa.array(list(counted), pa.string()))))
@@ -97,7 +97,7 @@ def spent(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter
 def tokens_of(output: Folder) -> tuple[Ints, Ints]:
     """`row_key` of every row that stands there, ascending, and the tokens that it took of the judge, reused ones among them."""
     keys, tokens = [np.array([], np.int64)], [np.array([], np.int64)]
-    for batch in escalations(output).batches(["row_key", "usage"]):
+    for batch in open_escalations(output).read_batches(["row_key", "usage"]):
         usage = batch["usage"]
         both = (
             pc.fill_null(usage.field(name), 0).to_numpy(zero_copy_only=False) for name in ("tokens_computed", "tokens_reused")

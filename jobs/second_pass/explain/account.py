@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ragassay.jobs.output.sidecar import explanations
+from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.second_pass.explain.answers import AnswerFiles
 from ragassay.jobs.second_pass.explain.written import entries
 from ragassay.jobs.storage.folder import Folder
@@ -50,7 +50,7 @@ def count(
             run.with_evidence += entry["evidence"] is not None
             categories.update([entry["category"]] if entry["category"] else [])
     pairs = [(key, sentence) for key, sentences in wanted.items() for sentence in sentences]
-    explanations(output, run.strategy).check_outcomes(_pairs(pairs), _pairs(found))
+    open_explanations(output, run.strategy).check_outcomes(_pairs(pairs), _pairs(found))
     answers = AnswerFiles(output, run.strategy)
     # Each answer is kept apart until a run has counted it, whatever became of the run that asked, and of the row.
     paid = {

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.output.scored_dataset import DataFile, as_text, open_scored
+from ragassay.jobs.output.scored_dataset import DataFile, open_scored, value_to_text
 from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Floats, Ints
@@ -58,13 +58,13 @@ def flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
     sentences: list[tuple[int, ...]] = []
     strata: list[str] = []
     columns = ["row_key", "score", "flagged_sentences", "sentences.list.element.flagged", *([stratify] if stratify else [])]
-    for rows in scored.batches(columns):
+    for rows in scored.read_batches(columns):
         flagged = rows.table.filter(pc.greater(rows.table["flagged_sentences"], 0))
         keys.append(flagged["row_key"].to_numpy())
         numbers.append(np.full(len(flagged), number_of[rows.file]))
         scores.append(flagged["score"].to_numpy())
         sentences += _numbers(flagged["sentences"].combine_chunks())
-        strata += map(as_text, flagged[stratify].to_pylist() if stratify else ())
+        strata += map(value_to_text, flagged[stratify].to_pylist() if stratify else ())
     return FlaggedRows(np.concatenate(keys), np.concatenate(numbers), np.concatenate(scores), sentences, strata, scored.files)
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.output.sidecar import explanations
+from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
 from ragassay.jobs.progress.counts import open_board
 from ragassay.jobs.progress.task import task
@@ -96,12 +96,12 @@ def explain_output(
         run.seconds = round(time.perf_counter() - started, 3)
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         _record(output, manifest, lambda known: known.explained.append(run), math.inf, console)
-        explanations(output, strategy).drop_checkpoint()
+        open_explanations(output, strategy).delete_checkpoint()
         AnswerFiles(output, strategy).settle({entry["request"] for _, entry in entries(output, strategy)})
         return run
 
     # A run may give other verdicts meanwhile. If that leaves flags without explanations, it is done again, and asks only those.
-    return read_snapshot(output, explain, whole=False)
+    return read_snapshot(output, explain, checks_all=False)
 
 
 def _explain(
@@ -120,10 +120,10 @@ def _explain(
     snapshot.check()
     chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
     identity = {**reasoner.engine.identify_weights(reasoner), **reasoner.identity(strategy)}
-    dataset = explanations(output, strategy)
+    dataset = open_explanations(output, strategy)
     advice = f"move {output.format_address(dataset.folder)} away"
-    dataset.refuse_other_settings(manifest.reasoners.get(strategy), identity, f"explanations ({strategy})", advice)
-    dataset.clear()
+    dataset.check_settings(manifest.reasoners.get(strategy), identity, f"explanations ({strategy})", advice)
+    dataset.discard_uncommitted()
     sentences = dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True))
     stay = take_out(output, strategy, sentences, set(flagged.keys[chosen].tolist()), AnswerFiles(output, strategy).keep)
     todo = chosen[~np.isin(flagged.keys[chosen], np.array(sorted(stay), dtype=np.int64))]
@@ -144,7 +144,7 @@ def _explain(
 
 def _record(output: Folder, manifest: Manifest, change: Callable[[Manifest], None], wait: float, console: Console) -> None:
     """Change the manifest as it is by now: runs may have changed it since it was read."""
-    with locked(output, "explain", wait, console):
+    with lock_output(output, "explain", wait, console):
         now = read_manifest(output)
         change(now)
         write_manifest(output, now)
@@ -187,7 +187,7 @@ def _run(
     keys = {key: explanations_partition_key(key) for file in flagged.files for key in file.keys}
     wanted = by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])
     names = list(keys.values())
-    sink = explanations(output, strategy).sink(["strategy", *names], explanations_schema(names))
+    sink = open_explanations(output, strategy).make_sink(["strategy", *names], explanations_schema(names))
     kept = answers_folder(strategy)
     before = len(output.list(kept, ".json"))
     explaining = task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ragassay.jobs.output.sidecar import explanations
+from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.explanations import RETRIED_STATUSES
 
@@ -14,14 +14,14 @@ READ = ["row_key", "run_id", "explanations"]
 
 def entries(output: Folder, strategy: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Every explanation that is written, with its row."""
-    for row in explanations(output, strategy).rows(READ):
+    for row in open_explanations(output, strategy).read_rows(READ):
         for entry in row["explanations"]:
             yield row, entry
 
 
 def explained_rows(output: Folder, strategy: str) -> dict[int, list[dict[str, Any]]]:
     """`row_key` -> the explanations of a response, in the order of its sentences."""
-    return {row["row_key"]: row["explanations"] for row in explanations(output, strategy).rows(READ)}
+    return {row["row_key"]: row["explanations"] for row in open_explanations(output, strategy).read_rows(READ)}
 
 
 def take_out(
@@ -43,17 +43,17 @@ def take_out(
     Returns:
         `row_key`s of the rows that stay.
     """
-    dataset, stay = explanations(output, strategy), set[int]()
-    for path in dataset.files():
+    dataset, stay = open_explanations(output, strategy), set[int]()
+    for path in dataset.list_files():
         good = []
         gone: list[Mapping[str, Any]] = []
-        for row in dataset.rows(READ, [path]):
+        for row in dataset.read_rows(READ, [path]):
             key = row["row_key"]
             stays = key not in stay and _sentences(row) == flagged.get(key) and (key not in chosen or _is_final(row))
             good.append(stays)
             (stay.add(key) if stays else gone.extend(row["explanations"]))
         keep(gone)
-        dataset.keep_rows(path, np.array(good, dtype=bool))
+        dataset.rewrite_rows(path, np.array(good, dtype=bool))
     return stay
 
 

@@ -11,7 +11,7 @@ import ragassay
 from ragassay.jobs.api.job import detectors_alone
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.verdicts.bundled_calibration import load_bundled_detectors_calibration
 from tests.conftest import example_rows
 from tests.job_settings import merged
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("without_ray")
 
 def calibration_of(job: dict[str, Any], path: Path) -> str:
     """A calibration file for a job of the three detectors."""
-    known = fingerprint(make_job(job))
+    known = make_fingerprint(make_job(job))
     path.write_text(
         replace(load_bundled_detectors_calibration(), calibration_id="own", fingerprint=known, threshold=0.6).to_json()
     )

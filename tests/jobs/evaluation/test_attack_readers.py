@@ -16,10 +16,10 @@ from rich.console import Console
 from ragassay.jobs.evaluation.evaluate import ask_judge
 from ragassay.jobs.evaluation.labeled import fit_all_partitions, read_member_values, read_partition_stats
 from ragassay.jobs.output import snapshot as snapshots
-from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
-from ragassay.jobs.output.partitions import partitions
-from ragassay.jobs.output.snapshot import VERDICTS_ID, Snapshot, read_snapshot, read_verdicts
+from ragassay.jobs.output.lock import lock_output
+from ragassay.jobs.output.manifest import open_output, read_manifest, write_manifest
+from ragassay.jobs.output.partitions import list_partition_files
+from ragassay.jobs.output.snapshot import VERDICTS_ID_KEY, Snapshot, read_readable_manifest, read_snapshot
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputRewritten
@@ -58,7 +58,7 @@ def finalize(output: Path, quantile: float) -> None:
 def thresholds(folder: Folder, between: Callable[[], None] = lambda: None) -> list[float]:
     """Read the threshold of each partition, file by file; call `between` after the first."""
     values = []
-    for number, (path,) in enumerate(partitions(folder, "scored").values()):
+    for number, (path,) in enumerate(list_partition_files(folder, "scored").values()):
         if number == 1:
             between()
         values += pq.read_table(path, columns=["threshold"], filesystem=folder.fs)["threshold"].drop_null().unique().to_pylist()
@@ -73,7 +73,7 @@ def read(name: str, output: Path, to: Path) -> Any:
 
 @pytest.mark.parametrize("name", READERS)
 def test_attack_a_reader_reads_while_a_run_holds_the_lock(scored: Path, tmp_path: Path, name: str) -> None:
-    with locked(open_folder(str(scored)), "run"):
+    with lock_output(open_folder(str(scored)), "run"):
         done = read(name, scored, tmp_path / "to")
     assert done.returncode == 0, done.stderr
 
@@ -153,8 +153,8 @@ def test_a_partition_missing_from_the_manifest_is_not_read(scored: Path) -> None
     new = scored / "scored" / "dt=2026-12-01" / "part-0.parquet"
     new.parent.mkdir()
     table = pq.read_table(scored / "scored" / "dt=2026-11-02" / "part-0.parquet", partitioning=None)
-    pq.write_table(table.replace_schema_metadata({VERDICTS_ID: b"a run under way"}), new)
-    names = read_snapshot(open_folder(str(scored)), lambda folder, _: list(partitions(folder, "scored")))
+    pq.write_table(table.replace_schema_metadata({VERDICTS_ID_KEY: b"a run under way"}), new)
+    names = read_snapshot(open_folder(str(scored)), lambda folder, _: list(list_partition_files(folder, "scored")))
     assert len(names) == DAYS and "dt=2026-12-01" not in names
 
 
@@ -166,11 +166,11 @@ def test_the_fit_of_a_running_run_is_not_used_before_its_verdicts(scored: Path) 
     running = replace(latest, run_id="a run under way", finished=None, fit=replace(latest.fit, source="new"))
     manifest.runs.append(running)
     write_manifest(output, manifest)
-    verdicts = read_verdicts(output)
+    verdicts = read_readable_manifest(output)
     assert verdicts.last_fit == latest.fit and [run.run_id for run in verdicts.runs] == [run.run_id for run in manifest.runs]
     files = dict.fromkeys(manifest.verdict_files, running.run_id)  # its verdicts exist, but its judge is still running
     write_manifest(output, replace(manifest, verdict_files=files))
-    assert read_verdicts(output).last_fit == running.fit
+    assert read_readable_manifest(output).last_fit == running.fit
 
 
 def test_moments_that_cover_more_rows_than_verdicts_are_refused(scored: Path) -> None:
@@ -245,7 +245,7 @@ def read_only(scored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with pytest.raises(PermissionError):
         folder.write("probe", "")
     for module in ("audit", "measure", "act", "output_files"):
-        monkeypatch.setattr(f"ragassay.jobs.cli.{module}.existing_output", lambda _: folder)
+        monkeypatch.setattr(f"ragassay.jobs.cli.{module}.open_output", lambda _: folder)
     return scored
 
 
@@ -277,4 +277,4 @@ def test_a_judge_is_not_asked_if_its_answers_cannot_be_written(scored: Path, mon
     judge = Judge(name="judge", model="m", base_url="http://127.0.0.1:1/v1")
     with raises("evaluate.answers-not-writable"):
         ask_judge(judge, rows, Folder(fs, str(scored), str(scored)))
-    assert existing_output(str(scored)).read("judge/judge.json") is None
+    assert open_output(str(scored)).read("judge/judge.json") is None

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ragassay.jobs.evaluation.calibrate import calibrate
 from ragassay.jobs.evaluation.labels import LabelSource
-from ragassay.jobs.output.calibration_file import calibration_target, load_calibration, write_calibration
+from ragassay.jobs.output.calibration_file import load_calibration, prepare_calibration_target, write_calibration
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import open_folder
@@ -82,7 +82,7 @@ def test_a_delta_outside_0_to_1_is_refused(scored_once: Path, delta: float) -> N
 
 
 def test_a_calibrated_output_cannot_be_certified(without_ray: None, scored: Path, precise: Calibration) -> None:
-    path = write_calibration(precise, calibration_target(open_folder(str(scored)), None))
+    path = write_calibration(precise, prepare_calibration_target(open_folder(str(scored)), None))
     finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
     with raises("calibrate.calibrated-already"):
         run(scored, "supported-precision>=0.6", delta=0.1)
@@ -99,7 +99,7 @@ def test_an_unreachable_target_fails(scored_once: Path, tmp_path: Path) -> None:
 
 def test_finalize_uses_a_calibration(without_ray: None, scored: Path, precise: Calibration) -> None:
     folder = open_folder(str(scored))
-    path = write_calibration(precise, calibration_target(folder, None))
+    path = write_calibration(precise, prepare_calibration_target(folder, None))
     record = finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
     assert (
         record.threshold
@@ -114,13 +114,13 @@ def test_finalize_uses_a_calibration(without_ray: None, scored: Path, precise: C
     assert all(0 <= row["probability"] <= 1 for row in rows)
     assert [row["probability"] for row in ordered] == sorted(row["probability"] for row in rows)
     assert all(row["probability"] is None for row in read_rows(scored) if row["status"] != "ok")
-    write_calibration(run(scored, "mean", None), calibration_target(folder, None))  # the earlier one is kept
+    write_calibration(run(scored, "mean", None), prepare_calibration_target(folder, None))  # the earlier one is kept
     assert (scored / f"calibration-{precise.calibration_id}.json").exists()
 
 
 def test_a_calibration_is_not_written_into_the_outputs_data(scored_once: Path, precise: Calibration) -> None:
     with raises("output.file-inside"):
-        calibration_target(open_folder(str(scored_once)), str(scored_once / "raw" / "c.json"))
+        prepare_calibration_target(open_folder(str(scored_once)), str(scored_once / "raw" / "c.json"))
 
 
 def test_an_output_of_another_version_is_refused(scored: Path) -> None:
@@ -132,7 +132,7 @@ def test_an_output_of_another_version_is_refused(scored: Path) -> None:
 
 
 def test_a_calibration_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_path: Path) -> None:
-    path = write_calibration(precise, calibration_target(open_folder(str(scored)), str(tmp_path / "c.json")))
+    path = write_calibration(precise, prepare_calibration_target(open_folder(str(scored)), str(tmp_path / "c.json")))
     manifest = read_manifest(open_folder(str(scored)))
     assert load_calibration(path, manifest.fingerprint, VALUES) == precise
     with raises("calibration.other-scores"):

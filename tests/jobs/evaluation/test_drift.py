@@ -8,7 +8,7 @@ import pytest
 
 from ragassay.jobs.evaluation.labeled import read_member_values, read_partition_stats
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.output.partitions import history
+from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.drift import check_drift
 from ragassay.pipeline.verdict.moments import moments_of
@@ -93,9 +93,9 @@ def test_the_latest_partition_is_all_folders_of_the_highest_first_key() -> None:
 
 def test_history_counts_values_of_the_first_key_not_folders() -> None:
     partitions = [f"dt={d}/tenant={t}" for d in range(1, 6) for t in "xy"]
-    assert history(partitions, ["dt=5/tenant=x", "dt=5/tenant=y"], 2) == partitions[4:8]
-    assert history(partitions, ["dt=1/tenant=x"], 3) == []
-    assert history(["dt=1"], [], 3) == []
+    assert earlier_partitions(partitions, ["dt=5/tenant=x", "dt=5/tenant=y"], 2) == partitions[4:8]
+    assert earlier_partitions(partitions, ["dt=1/tenant=x"], 3) == []
+    assert earlier_partitions(["dt=1"], [], 3) == []
 
 
 def test_the_command_prints_the_comparison(scored_once: Path) -> None:

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from ragassay.jobs.evaluation.evaluate import HISTOGRAM_BINS, Evaluation, compute_histogram_edges, evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.output.scored_dataset import as_text
+from ragassay.jobs.output.scored_dataset import value_to_text
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.verdict.aggregate import legal_pairs
 from tests.chat_server import Serve, completion
@@ -181,7 +181,12 @@ def test_the_command_prints_the_tables(scored: Path, tmp_path: Path) -> None:
 
 
 def test_values_are_converted_to_text() -> None:
-    assert [as_text(v) for v in (True, 3, None, datetime(2026, 11, 21, 9, tzinfo=UTC))] == ["true", "3", "(none)", "2026-11-21"]
+    assert [value_to_text(v) for v in (True, 3, None, datetime(2026, 11, 21, 9, tzinfo=UTC))] == [
+        "true",
+        "3",
+        "(none)",
+        "2026-11-21",
+    ]
 
 
 @pytest.mark.parametrize(

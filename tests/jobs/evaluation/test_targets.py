@@ -8,7 +8,7 @@ import pytest
 from pyarrow import fs as pafs
 
 from ragassay.jobs.export.explanation_feedback import check_target_files
-from ragassay.jobs.output.calibration_file import calibration_target
+from ragassay.jobs.output.calibration_file import prepare_calibration_target
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.jobs.storage.writable import check_writable
 from tests.jobs.conftest import here
@@ -66,7 +66,7 @@ def test_a_file_that_is_not_a_calibration_is_not_overwritten(scored: Path, tmp_p
     (tmp_path / "page.bin").write_bytes(b"\xff\xfe")
     for name in ("notes.json", "page.bin"):
         with raises("calibration.foreign-file"):
-            calibration_target(open_folder(str(scored)), str(tmp_path / name))
+            prepare_calibration_target(open_folder(str(scored)), str(tmp_path / name))
 
 
 def test_a_missing_bucket_is_named() -> None:

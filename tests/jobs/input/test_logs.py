@@ -1,3 +1,5 @@
+"""Logs in Parquet files: partitions, columns, ids and unreadable data."""
+
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,13 @@ from tests.conftest import example_rows, write_logs
 from tests.raises import raises, refuses
 
 
-def load(uri: Path | str, columns: Columns = Columns(), question_needed: bool = True) -> Logs:  # noqa: B008
+def load_logs(uri: Path | str, columns: Columns = Columns(), question_needed: bool = True) -> Logs:  # noqa: B008
     logs = find_logs(str(uri))
     check_logs(logs, columns, question_needed)
     return logs
 
 
-def rows_of(logs: Logs, columns: Columns = Columns()) -> list[dict[str, Any]]:  # noqa: B008
+def read_rows(logs: Logs, columns: Columns = Columns()) -> list[dict[str, Any]]:  # noqa: B008
     tables = [
         table
         for number, file in enumerate(logs.files)
@@ -35,8 +37,8 @@ def hive(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_row_has_the_same_id_however_its_file_was_named(hive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = [r["row_id"] for r in rows_of(load(hive))]
+def test_a_row_id_does_not_depend_on_how_the_input_is_named(hive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [r["row_id"] for r in read_rows(load_logs(hive))]
     assert ids == [f"dt=2026-11-01/a.parquet#{i}" for i in range(3)] + [f"dt=2026-11-02/a.parquet#{i}" for i in range(2)]
     monkeypatch.chdir(hive.parent)
     for name in (
@@ -45,34 +47,34 @@ def test_a_row_has_the_same_id_however_its_file_was_named(hive: Path, monkeypatc
         "logs/dt=*-02/*.parquet",
         "logs/**/dt=2026-11-02/?.parquet",
     ):
-        assert [r["row_id"] for r in rows_of(load(name))] == ids[3:]
+        assert [r["row_id"] for r in read_rows(load_logs(name))] == ids[3:]
 
 
-def test_partition_keys_and_other_columns_are_carried(hive: Path) -> None:
-    logs = load(hive)
+def test_partition_keys_and_other_columns_are_passed_through(hive: Path) -> None:
+    logs = load_logs(hive)
     assert logs.partition_keys == ["dt"]
-    row = rows_of(logs)[4]
+    row = read_rows(logs)[4]
     assert row["dt"] == "2026-11-02" and row["tenant"] == "tenant-1" and row["status"] == "ok"
     assert row["row_key"] == (1 << 32) + 1
 
 
-def test_column_mapping_and_a_context_of_one_string(tmp_path: Path) -> None:
-    path = write_logs(tmp_path / "a.parquet", [{"q": "Q?", "docs": "One text.", "answer": "A.", "question": "mine", "id": 7}])
+def test_columns_are_mapped_and_a_string_context_becomes_a_list(tmp_path: Path) -> None:
+    path = write_logs(tmp_path / "a.parquet", [{"q": "Q?", "docs": "One text.", "answer": "A.", "question": "other", "id": 7}])
     columns = Columns(question="q", context="docs", response="answer", row_id="id")
-    (row,) = rows_of(load(path, columns), columns)
+    (row,) = read_rows(load_logs(path, columns), columns)
     assert (row["question"], row["context"], row["response"], row["row_id"]) == ("Q?", ["One text."], "A.", "7")
-    assert row["input_question"] == "mine"
+    assert row["input_question"] == "other"
 
 
-def test_columns_that_differ_between_files_are_merged(tmp_path: Path) -> None:
+def test_different_columns_of_files_are_merged(tmp_path: Path) -> None:
     base = example_rows(1)[0]
     write_logs(tmp_path / "a.parquet", [{**base, "n": 1, "only_a": None}])
     write_logs(tmp_path / "b.parquet", [{**base, "n": 2.5, "only_b": "x"}])
-    rows = rows_of(load(tmp_path))
+    rows = read_rows(load_logs(tmp_path))
     assert [(r["n"], r["only_a"], r["only_b"]) for r in rows] == [(1.0, None, None), (2.5, None, "x")]
 
 
-def test_string_kinds_are_all_read(tmp_path: Path) -> None:
+def test_all_string_types_are_read(tmp_path: Path) -> None:
     table = pa.table(
         {
             "question": pa.array(["Q?"]).dictionary_encode(),
@@ -81,7 +83,7 @@ def test_string_kinds_are_all_read(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "a.parquet")
-    (row,) = rows_of(load(tmp_path))
+    (row,) = read_rows(load_logs(tmp_path))
     assert (row["question"], row["context"], row["response"]) == ("Q?", ["p1", "p2"], "A.")
 
 
@@ -102,58 +104,58 @@ def test_string_kinds_are_all_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_every_wrong_column_is_named_at_once(
+def test_all_wrong_columns_are_reported_at_once(
     tmp_path: Path, row: dict[str, Any], code: str, faults: list[dict[str, Any]]
 ) -> None:
     with raises("input.faults", count=len(faults)) as error:
-        load(write_logs(tmp_path / "a.parquet", [row]))
+        load_logs(write_logs(tmp_path / "a.parquet", [row]))
     for found, fault in zip(error.value.fields["faults"], faults, strict=True):
         assert found["code"] == code and {name: found[name] for name in fault} == fault
 
 
-def test_question_may_be_missing_where_no_prompt_uses_it(tmp_path: Path) -> None:
+def test_the_question_is_optional_if_no_prompt_uses_it(tmp_path: Path) -> None:
     path = write_logs(tmp_path / "a.parquet", [{"context": "c", "response": "a"}])
-    assert rows_of(load(path, question_needed=False))[0]["question"] is None
+    assert read_rows(load_logs(path, question_needed=False))[0]["question"] is None
 
 
-def test_partition_keys_must_agree(tmp_path: Path) -> None:
+def test_files_with_different_partition_keys_are_refused(tmp_path: Path) -> None:
     write_logs(tmp_path / "dt=1" / "a.parquet", example_rows(1))
     write_logs(tmp_path / "b.parquet", example_rows(1))
     with refuses("input.several-keys"):
-        load(tmp_path)
+        load_logs(tmp_path)
 
 
-def test_types_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
+def test_types_without_a_common_type_are_refused(tmp_path: Path) -> None:
     base = example_rows(1)[0]
     write_logs(tmp_path / "a.parquet", [{**base, "n": 1}])
     write_logs(tmp_path / "b.parquet", [{**base, "n": "one"}])
     with raises("input.mixed-types"):
-        load(tmp_path)
+        load_logs(tmp_path)
 
 
-def test_doubled_and_missing_ids_are_named(tmp_path: Path) -> None:
+def test_repeated_and_missing_ids_are_refused(tmp_path: Path) -> None:
     rows = [{**r, "row_id": f"id-{i % 3}"} for i, r in enumerate(example_rows(4))]
     write_logs(tmp_path / "a.parquet", rows[:2])
     write_logs(tmp_path / "b.parquet", rows[2:])
-    logs = load(tmp_path)
+    logs = load_logs(tmp_path)
     with raises("input.repeated-ids", ids=1, column="row_id", examples="'id-0' (2 times)"):
         check_row_ids(logs, logs.files, Columns())
     check_row_ids(logs, logs.files, Columns(row_id=None))
     write_logs(tmp_path / "b.parquet", [{**rows[2], "row_id": None}])
-    logs = load(tmp_path)
+    logs = load_logs(tmp_path)
     with raises("input.missing-ids", rows=1, column="row_id"):
         check_row_ids(logs, logs.files, Columns())
 
 
 @pytest.mark.parametrize(
-    ("place", "says"), [("nowhere", "input.missing"), ("", "input.no-logs"), ("*.parquet", "input.no-logs")]
+    ("place", "code"), [("nowhere", "input.missing"), ("", "input.no-logs"), ("*.parquet", "input.no-logs")]
 )
-def test_nothing_there(tmp_path: Path, place: str, says: str) -> None:
-    with refuses(says):
+def test_an_input_without_logs_is_refused(tmp_path: Path, place: str, code: str) -> None:
+    with refuses(code):
         find_logs(str(tmp_path / place) if place else str(tmp_path))
 
 
-def test_unreadable_files_are_told_apart(tmp_path: Path) -> None:
+def test_unreadable_files_are_listed_separately(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(2))
     (tmp_path / "b.parquet").write_bytes(b"PAR1 not really")
     logs = find_logs(str(tmp_path))
@@ -161,7 +163,7 @@ def test_unreadable_files_are_told_apart(tmp_path: Path) -> None:
     assert [f.path for f in logs.unreadable] == ["b.parquet"] and logs.unreadable[0].error
 
 
-def test_a_broken_data_page_loses_no_row(tmp_path: Path) -> None:
+def test_rows_of_a_broken_data_page_become_unreadable(tmp_path: Path) -> None:
     path = write_logs(
         tmp_path / "a.parquet", example_rows(600), row_group_size=300, compression="none", write_page_checksum=True
     )
@@ -170,7 +172,7 @@ def test_a_broken_data_page_loses_no_row(tmp_path: Path) -> None:
     middle = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size // 2
     data[middle : middle + 8] = b"\xff" * 8
     path.write_bytes(data)
-    logs = load(path)
+    logs = load_logs(path)
     file = logs.files[0]
     with raises("input.unreadable-files"):
         list(read_logs(logs.fs, file, 0, range(2), Columns(), logs.passthrough, False))

@@ -1,4 +1,4 @@
-"""OUTPUT and INPUT must lie apart: said at the first run, before anything is written."""
+"""OUTPUT and INPUT must not overlap: the first run reports it before it writes anything."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from pyarrow import fs as pafs
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.input import check_logs, find_logs, refuse_overlap
+from ragassay.jobs.input import check_logs, check_no_overlap, find_logs
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.storage.folder import Folder, open_folder
 from tests.conftest import example_rows, write_logs
@@ -24,10 +24,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refuse(root: Path, source: str, output: str) -> None:
+def check_overlap(root: Path, source: str, output: str) -> None:
     logs = find_logs(f"{root}/{source}")
-    check_logs(logs, Columns(), question_needed=True)
-    refuse_overlap(logs, open_folder(output.replace("ROOT", str(root)) if "ROOT" in output else f"{root}/{output}"))
+    check_logs(logs, Columns(), needs_question=True)
+    check_no_overlap(logs, open_folder(output.replace("ROOT", str(root)) if "ROOT" in output else f"{root}/{output}"))
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def refuse(root: Path, source: str, output: str) -> None:
         ("logs/dt=1/a.parquet", "link"),
     ],
 )
-def test_they_may_not_overlap(root: Path, source: str, output: str) -> None:
+def test_an_overlapping_output_is_refused(root: Path, source: str, output: str) -> None:
     with raises("input.holds-output", "output.inside-input"):
-        refuse(root, source, output)
+        check_overlap(root, source, output)
 
 
 @pytest.mark.parametrize(
@@ -74,22 +74,22 @@ def test_they_may_not_overlap(root: Path, source: str, output: str) -> None:
         ("logs/*/a.parquet", "logs/audit"),
     ],
 )
-def test_places_that_are_not_read_are_free(root: Path, source: str, output: str) -> None:
-    refuse(root, source, output)
+def test_an_output_that_the_input_does_not_read_is_accepted(root: Path, source: str, output: str) -> None:
+    check_overlap(root, source, output)
 
 
-def test_prefixes_of_an_object_store() -> None:
+def test_overlap_is_checked_by_prefix_in_an_object_store() -> None:
     fs = pafs._MockFileSystem()
     file = LogFile("a.parquet", "mock://b/logs/a.parquet", "b/logs/a.parquet", 1, ())
     logs = Logs("mock://b/logs", fs, [file], folders={"b/logs": "b/logs"})
     for path in ("b/logs", "b/logs/out", "b"):
         with raises("input.holds-output", "output.inside-input"):
-            refuse_overlap(logs, Folder(fs, path, f"mock://{path}"))
+            check_no_overlap(logs, Folder(fs, path, f"mock://{path}"))
     for path in ("b/logs2", "b/out", "b/logs/_out"):
-        refuse_overlap(logs, Folder(fs, path, f"mock://{path}"))
+        check_no_overlap(logs, Folder(fs, path, f"mock://{path}"))
 
 
-def test_the_first_run_says_so_and_writes_nothing(root: Path) -> None:
+def test_the_first_run_refuses_an_overlap_and_writes_nothing(root: Path) -> None:
     job = write_job(root / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
     done = here("run", root / "logs", root / "logs" / "audit", "--config", job)
     fails(done, "output.inside-input")

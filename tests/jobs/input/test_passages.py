@@ -1,4 +1,4 @@
-"""Contexts in every shape: no text lost, in order, nulls kept, ids beside them."""
+"""Contexts of every shape: no text is lost, order and nulls are kept, and ids are read."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.input.passages import Passages, can_be_context, passages
-from tests.jobs.input.test_logs import load, rows_of
-from tests.jobs.input.test_types import write
+from ragassay.jobs.input.passages import PassageColumn, can_be_context, read_passages
+from tests.jobs.input.test_logs import load_logs, read_rows
+from tests.jobs.input.test_types import write_columns
 from tests.raises import refuses
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -20,47 +20,47 @@ NAMES = ["text", "page_content", "pageContent", "content", "document.content", "
 IDS = ["id", "doc_id", "documentId", "document_id", "document.id"]
 
 
-def pairs(found: Passages) -> list[Any]:
+def to_pairs(found: PassageColumn) -> list[Any]:
     context, ids = found.context.to_pylist(), found.ids.to_pylist()
     return [(row, some) for row, some in zip(context, ids, strict=True)]
 
 
-def in_json(*values: Any) -> pa.Array:
+def to_json_array(*values: Any) -> pa.Array:
     return pa.array([value if value is None else json.dumps(value) for value in values], pa.string())
 
 
 @given(st.lists(st.none() | st.lists(st.tuples(TEXT | st.none(), TEXT | st.none()), max_size=4), max_size=5), st.data())
-def test_structs_lose_no_text(rows: list[list[tuple[str | None, str | None]] | None], data: st.DataObject) -> None:
+def test_no_text_of_structs_is_lost(rows: list[list[tuple[str | None, str | None]] | None], data: st.DataObject) -> None:
     text, key = data.draw(st.sampled_from(NAMES)), data.draw(st.sampled_from(IDS))
     kind = pa.list_(pa.struct([("score", pa.float64()), (key, pa.string()), (text, pa.string())]))
     items = [None if row is None else [{text: t, key: i, "score": 0.5} for t, i in row] for row in rows]
     array = pa.array(items, kind)
     start = data.draw(st.integers(0, len(rows)))
     for some in (array, array.cast(pa.large_list(kind.value_type))):
-        found = passages(some.slice(start))
+        found = read_passages(some.slice(start))
         assert found.context.to_pylist() == [None if row is None else [t for t, _ in row] for row in rows[start:]]
         ids = [None if row is None else [i for _, i in row] for row in rows[start:]]
-        told = [row if row and any(i is not None for i in row) else None for row in ids]
-        assert found.ids.to_pylist() == told and not found.no_utf8 and not found.no_json
+        expected_ids = [row if row and any(i is not None for i in row) else None for row in ids]
+        assert found.ids.to_pylist() == expected_ids and not found.invalid_utf8 and not found.invalid_json
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(-3, 3), TEXT), min_size=1, max_size=6), st.booleans())
-def test_ranks_order_and_scores_do_not(ranked: list[tuple[int | None, str]], as_json: bool) -> None:
+def test_passages_are_sorted_by_rank_not_by_score(ranked: list[tuple[int | None, str]], as_json: bool) -> None:
     items = [{"text": text, "rank": rank, "score": -i, "id": str(i)} for i, (rank, text) in enumerate(ranked)]
-    found = passages(in_json(items) if as_json else pa.array([items]))
+    found = read_passages(to_json_array(items) if as_json else pa.array([items]))
     order = sorted(range(len(ranked)), key=lambda i: (ranked[i][0] is None, ranked[i][0] or 0))
-    assert pairs(found) == [([ranked[i][1] for i in order], [str(i) for i in order])]
+    assert to_pairs(found) == [([ranked[i][1] for i in order], [str(i) for i in order])]
 
 
 @given(st.lists(st.none() | TEXT, max_size=5))
-def test_json_lists_of_strings_are_their_strings(texts: list[str | None]) -> None:
-    assert passages(in_json(texts, None)).context.to_pylist() == [texts, None]
+def test_a_json_list_of_strings_is_a_list_of_passages(texts: list[str | None]) -> None:
+    assert read_passages(to_json_array(texts, None)).context.to_pylist() == [texts, None]
 
 
 @given(st.lists(st.none() | TEXT | st.builds(lambda t: "[" + t, TEXT) | st.builds(lambda t: '{"a": ' + t, TEXT)))
-def test_every_string_is_a_passage_or_json(texts: list[str | None]) -> None:
-    """Whatever stands in a string comes out: as it is, or as the texts of the JSON that it is."""
-    found = passages(pa.array(texts, pa.string()))
+def test_a_string_is_a_passage_or_the_passages_of_its_json(texts: list[str | None]) -> None:
+    """Any string is kept: as it is, or as the texts of its JSON."""
+    found = read_passages(pa.array(texts, pa.string()))
     for text, row in zip(texts, found.context.to_pylist(), strict=True):
         if text is None or row == [text]:
             assert (row is None) == (text is None)
@@ -70,13 +70,13 @@ def test_every_string_is_a_passage_or_json(texts: list[str | None]) -> None:
 
 
 @given(st.lists(st.lists(st.none() | TEXT, max_size=3) | st.none(), max_size=4))
-def test_lists_of_strings_stay_as_they_are(rows: list[list[str | None] | None]) -> None:
-    found = passages(pa.array(rows, pa.list_(pa.string())))
+def test_lists_of_strings_are_unchanged(rows: list[list[str | None] | None]) -> None:
+    found = read_passages(pa.array(rows, pa.list_(pa.string())))
     assert found.context.to_pylist() == rows and found.ids.null_count == len(rows)
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted", "ids"),
+    ("value", "expected", "ids"),
     [
         ({"page_content": "A.", "metadata": {"source": "x"}}, ["A."], None),
         ({"id": 7, "text": "A.", "score": 1, "hours": {}, "title": "T", "document": {"text": "A.", "id": 7}}, ["A."], ["7"]),
@@ -95,8 +95,8 @@ def test_lists_of_strings_stay_as_they_are(rows: list[list[str | None] | None]) 
         (["half a \ud83d character"], ["half a \ufffd character"], None),
     ],
 )
-def test_json_of_documents(value: Any, wanted: list[str | None], ids: list[str | None] | None) -> None:
-    assert pairs(passages(in_json(value))) == [(wanted, ids)]
+def test_documents_in_json_are_parsed(value: Any, expected: list[str | None], ids: list[str | None] | None) -> None:
+    assert to_pairs(read_passages(to_json_array(value))) == [(expected, ids)]
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_json_of_documents(value: Any, wanted: list[str | None], ids: list[str |
         '{"text": "a", "document": {"author": "b"}}',
     ],
 )
-def test_texts_that_begin_with_a_bracket_stay_texts(text: str) -> None:
-    for beside in ([], ['["x"]']):
-        found = passages(pa.array([text, *beside]))
-        assert pairs(found)[0] == ([text], None) and not found.no_json
+def test_text_that_begins_with_a_bracket_stays_text(text: str) -> None:
+    for other_values in ([], ['["x"]']):
+        found = read_passages(pa.array([text, *other_values]))
+        assert to_pairs(found)[0] == ([text], None) and not found.invalid_json
 
 
 @pytest.mark.parametrize(
@@ -151,42 +151,42 @@ def test_texts_that_begin_with_a_bracket_stay_texts(text: str) -> None:
         "[" + '{"a":' * 9999,
     ],
 )
-def test_json_that_is_cut_off_is_unreadable_and_shown(tmp_path: Path, text: str) -> None:
-    write(tmp_path / "a.parquet", context=pa.array(["x", text, None]))
-    rows = rows_of(load(tmp_path))
+def test_truncated_json_is_unreadable_and_its_text_is_kept(tmp_path: Path, text: str) -> None:
+    write_columns(tmp_path / "a.parquet", context=pa.array(["x", text, None]))
+    rows = read_rows(load_logs(tmp_path))
     assert [row["status"] for row in rows] == ["ok", "unreadable", "ok"] and rows[1]["context"] == [text]
-    assert rows[1]["error"] == "column 'context' holds JSON that can't be read: it is cut off"
+    assert rows[1]["error"] == "column 'context' contains invalid JSON: it is cut off"
 
 
-def test_structs_of_bytes_are_looked_into(tmp_path: Path) -> None:
+def test_invalid_utf8_in_structs_is_detected(tmp_path: Path) -> None:
     bad = pa.array([b"fine", b"caf\xe9", b"good"])
     items = pa.StructArray.from_arrays([bad, pa.array([b"\xff", b"\xff", b"\xff"])], ["text", "embedding"])
-    write(tmp_path / "a.parquet", context=pa.ListArray.from_arrays([0, 1, 2, 3], items))
-    rows = rows_of(load(tmp_path))
+    write_columns(tmp_path / "a.parquet", context=pa.ListArray.from_arrays([0, 1, 2, 3], items))
+    rows = read_rows(load_logs(tmp_path))
     assert [row["status"] for row in rows] == ["ok", "unreadable", "ok"] and rows[1]["context"] == ["caf\\xe9"]
 
 
-def test_one_struct_a_row_and_numbers_as_ids(tmp_path: Path) -> None:
+def test_a_single_struct_and_numeric_ids_are_read(tmp_path: Path) -> None:
     one = pa.array([{"doc_id": 3, "text": "A."}, None, {"doc_id": None, "text": "B."}])
-    write(tmp_path / "a.parquet", context=one)
-    rows = rows_of(load(tmp_path))
+    write_columns(tmp_path / "a.parquet", context=one)
+    rows = read_rows(load_logs(tmp_path))
     assert [(row["context"], row["passage_ids"]) for row in rows] == [(["A."], ["3"]), (None, None), (["B."], None)]
 
 
-def test_types_that_hold_no_text_are_refused(tmp_path: Path) -> None:
+def test_types_without_text_are_refused(tmp_path: Path) -> None:
     assert not can_be_context(pa.list_(pa.struct([("title", pa.string())]))) and can_be_context(pa.list_(pa.string_view()))
-    write(tmp_path / "a.parquet", context=pa.array([[{"title": "x"}]] * 3))
+    write_columns(tmp_path / "a.parquet", context=pa.array([[{"title": "x"}]] * 3))
     with refuses("input.column-shape"):
-        load(tmp_path)
+        load_logs(tmp_path)
 
 
-def test_other_columns_of_that_name_are_carried(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", passage_ids=pa.array([1, 2, 3]))
-    rows = rows_of(load(tmp_path))
+def test_a_user_column_named_passage_ids_is_passed_through(tmp_path: Path) -> None:
+    write_columns(tmp_path / "a.parquet", passage_ids=pa.array([1, 2, 3]))
+    rows = read_rows(load_logs(tmp_path))
     assert [row["input_passage_ids"] for row in rows] == [1, 2, 3] and Columns().messages is None
 
 
-def test_ranks_that_are_texts_order_alike_in_structs_and_json() -> None:
+def test_text_ranks_sort_structs_and_json_alike() -> None:
     items = [{"text": text, "rank": rank} for text, rank in (("A.", "10"), ("B.", "x"), ("C.", "9"), ("D.", None))]
-    for shape in (pa.array([items]), in_json(items)):
-        assert passages(shape).context.to_pylist() == [["C.", "A.", "B.", "D."]]
+    for shape in (pa.array([items]), to_json_array(items)):
+        assert read_passages(shape).context.to_pylist() == [["C.", "A.", "B.", "D."]]

@@ -1,4 +1,4 @@
-"""Columns that are carried along: of any type, changed by nothing, or refused by name before anything is scored."""
+"""Pass-through columns: any type is kept unchanged, or refused before anything is scored."""
 
 import datetime
 import math
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import check_row_ids, check_types
-from ragassay.jobs.input.types import always_fits, merge_schemas, plain, plain_type
-from tests.jobs.input.test_logs import load, rows_of
+from ragassay.jobs.input.types import is_lossless_cast, merge_schemas, plain_type, to_plain
+from tests.jobs.input.test_logs import load_logs, read_rows
 from tests.raises import raises, refuses
 
 BASE = {"question": ["Q?"], "context": ["C."], "response": ["A."]}
@@ -23,7 +23,7 @@ BIG = 2**53 + 1
 UUIDS = ["00000000-0000-0000-0000-000000000000", "01010101-0101-0101-0101-010101010101"]
 
 
-def write(path: Path, **columns: pa.Array) -> Path:
+def write_columns(path: Path, **columns: pa.Array) -> Path:
     rows = len(next(iter(columns.values())))
     table = pa.table({name: values * rows for name, values in BASE.items() if name not in columns} | columns)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,10 +31,10 @@ def write(path: Path, **columns: pa.Array) -> Path:
     return path
 
 
-def checked(folder: Path) -> list[dict[str, Any]]:
-    logs = load(folder)
+def read_checked(folder: Path) -> list[dict[str, Any]]:
+    logs = load_logs(folder)
     check_types(logs, logs.files, logs.passthrough)
-    return rows_of(logs)
+    return read_rows(logs)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def checked(folder: Path) -> list[dict[str, Any]]:
         (pa.array([{"a": 1}]), pa.array([[1]])),
     ],
 )
-def test_values_that_no_common_type_holds_are_refused_by_name(tmp_path: Path, one: pa.Array, other: pa.Array) -> None:
-    write(tmp_path / "a.parquet", n=one)
-    write(tmp_path / "b.parquet", n=other)
+def test_values_without_a_common_type_are_refused(tmp_path: Path, one: pa.Array, other: pa.Array) -> None:
+    write_columns(tmp_path / "a.parquet", n=one)
+    write_columns(tmp_path / "b.parquet", n=other)
     with raises("input.column-type", "input.mixed-types", "input.values-too-wide"):
-        checked(tmp_path)
+        read_checked(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -88,23 +88,23 @@ def test_values_that_no_common_type_holds_are_refused_by_name(tmp_path: Path, on
         (pa.array([Decimal(1)], pa.decimal256(50, 2)), pa.array([Decimal(2)], pa.decimal128(38, 2)), [Decimal(1), Decimal(2)]),
     ],
 )
-def test_types_that_fit_together_are_merged(tmp_path: Path, one: pa.Array, other: pa.Array, both: list[Any] | None) -> None:
-    write(tmp_path / "a.parquet", n=one)
-    write(tmp_path / "b.parquet", n=other)
-    found = [row["n"] for row in checked(tmp_path)]
+def test_types_with_a_common_type_are_merged(tmp_path: Path, one: pa.Array, other: pa.Array, both: list[Any] | None) -> None:
+    write_columns(tmp_path / "a.parquet", n=one)
+    write_columns(tmp_path / "b.parquet", n=other)
+    found = [row["n"] for row in read_checked(tmp_path)]
     assert found == both if both is not None else len(found) == len(one) + len(other)
 
 
-def test_the_values_of_files_that_are_not_to_be_scored_do_not_matter(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", n=pa.array([BIG]))
-    write(tmp_path / "b.parquet", n=pa.array([0.5]))
-    logs = load(tmp_path)
+def test_only_the_values_of_files_to_score_are_checked(tmp_path: Path) -> None:
+    write_columns(tmp_path / "a.parquet", n=pa.array([BIG]))
+    write_columns(tmp_path / "b.parquet", n=pa.array([0.5]))
+    logs = load_logs(tmp_path)
     check_types(logs, logs.files[1:], logs.passthrough)
-    with raises("input.values-too-wide", type="int64", path="a.parquet", wanted="double"):
+    with raises("input.values-too-wide", type="int64", path="a.parquet", common_type="double"):
         check_types(logs, logs.files[:1], logs.passthrough)
 
 
-STRANGE: dict[str, pa.Array] = {
+UNUSUAL_COLUMNS: dict[str, pa.Array] = {
     "": pa.array([1]),
     "a.b": pa.array(["x"]),
     "a": pa.array([{"b": "y"}]),
@@ -131,32 +131,32 @@ STRANGE: dict[str, pa.Array] = {
 }
 
 
-def test_strange_columns_are_carried_under_their_names(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", **STRANGE)
-    (row,) = checked(tmp_path)
+def test_unusual_columns_are_passed_through(tmp_path: Path) -> None:
+    write_columns(tmp_path / "a.parquet", **UNUSUAL_COLUMNS)
+    (row,) = read_checked(tmp_path)
     assert {"input_status", "input_members"} < set(row) and row["status"] == "ok"
     assert (row["a"], row["a.b"], row[""], row["category"], row["list_view"]) == ({"b": "y"}, "x", 1, "c", ["v"])
-    assert set(row) >= set(STRANGE) - {"status", "members"}
+    assert set(row) >= set(UNUSUAL_COLUMNS) - {"status", "members"}
 
 
 @pytest.mark.parametrize("name", ["response", "tenant"])
-def test_two_columns_of_one_name_are_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_repeated_column_names_are_refused(tmp_path: Path, name: str) -> None:
     columns = [*BASE.items(), ("tenant", ["t"]), (name, ["again"])]
     pq.write_table(pa.table([c for _, c in columns], names=[n for n, _ in columns]), tmp_path / "a.parquet")
     with refuses("input.same-name"):
-        load(tmp_path)
+        load_logs(tmp_path)
 
 
-def test_a_column_that_takes_the_name_of_another_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", status=pa.array([1]), input_status=pa.array([2]))
+def test_a_column_with_the_output_name_of_another_is_refused(tmp_path: Path) -> None:
+    write_columns(tmp_path / "a.parquet", status=pa.array([1]), input_status=pa.array([2]))
     with raises("input.column-twice"):
-        load(tmp_path)
+        load_logs(tmp_path)
 
 
-def test_a_key_twice_in_a_path_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "dt=1" / "dt=2" / "a.parquet", n=pa.array([1]))
+def test_a_repeated_partition_key_is_refused(tmp_path: Path) -> None:
+    write_columns(tmp_path / "dt=1" / "dt=2" / "a.parquet", n=pa.array([1]))
     with refuses("input.repeated-key"):
-        load(tmp_path)
+        load_logs(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -171,29 +171,29 @@ def test_a_key_twice_in_a_path_is_refused(tmp_path: Path) -> None:
         (pa.array([Decimal("1.5"), Decimal("2.5")]), ["1.5", "2.5"]),
     ],
 )  # fmt: skip
-def test_ids_of_any_type(tmp_path: Path, ids: pa.Array, expected: list[str]) -> None:
-    write(tmp_path / "a.parquet", row_id=ids)
-    logs = load(tmp_path)
+def test_ids_of_many_types_are_read(tmp_path: Path, ids: pa.Array, expected: list[str]) -> None:
+    write_columns(tmp_path / "a.parquet", row_id=ids)
+    logs = load_logs(tmp_path)
     check_row_ids(logs, logs.files, Columns())
-    assert [(row["row_id"], row["status"]) for row in rows_of(logs)] == [(i, "ok") for i in expected]
+    assert [(row["row_id"], row["status"]) for row in read_rows(logs)] == [(i, "ok") for i in expected]
 
 
-def test_ids_that_are_no_text_are_refused_and_null_ones_counted(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", row_id=pa.array([[1]]))
+def test_lists_as_ids_are_refused_and_null_ids_are_counted(tmp_path: Path) -> None:
+    write_columns(tmp_path / "a.parquet", row_id=pa.array([[1]]))
     with refuses("input.column-shape"):
-        load(tmp_path)
-    write(tmp_path / "a.parquet", row_id=pa.nulls(1))
-    logs = load(tmp_path)
+        load_logs(tmp_path)
+    write_columns(tmp_path / "a.parquet", row_id=pa.nulls(1))
+    logs = load_logs(tmp_path)
     with raises("input.missing-ids", rows=1, column="row_id"):
         check_row_ids(logs, logs.files, Columns())
 
 
-def test_ids_in_a_column_with_dots(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", **{"meta.id": pa.array(["x"]), "meta": pa.array([{"id": "y"}])})
+def test_an_id_column_name_can_contain_dots(tmp_path: Path) -> None:
+    write_columns(tmp_path / "a.parquet", **{"meta.id": pa.array(["x"]), "meta": pa.array([{"id": "y"}])})
     columns = Columns(row_id="meta.id")
-    logs = load(tmp_path, columns)
+    logs = load_logs(tmp_path, columns)
     check_row_ids(logs, logs.files, columns)
-    assert rows_of(logs, columns)[0]["row_id"] == "x"
+    assert read_rows(logs, columns)[0]["row_id"] == "x"
 
 
 @pytest.mark.parametrize(
@@ -203,27 +203,27 @@ def test_ids_in_a_column_with_dots(tmp_path: Path) -> None:
         pa.large_list_view(pa.string()), pa.list_(pa.binary()), pa.list_(pa.dictionary(pa.int8(), pa.string())),
     ],
 )  # fmt: skip
-def test_contexts_of_any_list(tmp_path: Path, kind: pa.DataType) -> None:
+def test_contexts_of_all_list_types_are_read(tmp_path: Path, kind: pa.DataType) -> None:
     values = [["a", "b"], None, ["c", None]]
     plain_values = [v and [p and p.encode() for p in v] for v in values] if kind == pa.list_(pa.binary()) else values
-    write(tmp_path / "a.parquet", context=pa.array(plain_values, kind))
-    assert [row["context"] for row in rows_of(load(tmp_path))] == values
+    write_columns(tmp_path / "a.parquet", context=pa.array(plain_values, kind))
+    assert [row["context"] for row in read_rows(load_logs(tmp_path))] == values
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(), pa.json_()])
-def test_texts_of_any_kind(tmp_path: Path, kind: pa.DataType) -> None:
+def test_texts_of_all_types_are_read(tmp_path: Path, kind: pa.DataType) -> None:
     texts = pa.array(["Ein Satz.", None], pa.string()).cast(kind if kind != pa.json_() else pa.string())
     texts = texts if kind != pa.json_() else texts.cast(kind)
-    write(tmp_path / "a.parquet", question=texts, context=texts, response=texts)
-    first, second = rows_of(load(tmp_path))
+    write_columns(tmp_path / "a.parquet", question=texts, context=texts, response=texts)
+    first, second = read_rows(load_logs(tmp_path))
     assert (first["question"], first["context"], first["response"]) == ("Ein Satz.", ["Ein Satz."], "Ein Satz.")
     assert (second["question"], second["context"], second["response"]) == (None, None, None)
 
 
 @pytest.mark.parametrize("name", ["question", "context", "response"])
-def test_columns_of_nothing_are_null(tmp_path: Path, name: str) -> None:
-    write(tmp_path / "a.parquet", **{name: pa.nulls(2)})
-    assert [row[name] for row in rows_of(load(tmp_path))] == [None, None]
+def test_null_columns_are_read_as_null(tmp_path: Path, name: str) -> None:
+    write_columns(tmp_path / "a.parquet", **{name: pa.nulls(2)})
+    assert [row[name] for row in read_rows(load_logs(tmp_path))] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -231,20 +231,20 @@ def test_columns_of_nothing_are_null(tmp_path: Path, name: str) -> None:
     [pa.array([[{"title": "c", "score": 0.5}]]), pa.array([{"title": "c"}]), pa.array([[["c"]]]),
      pa.array([[("k", "v")]], pa.map_(pa.string(), pa.string())), pa.array([5])],
 )  # fmt: skip
-def test_contexts_that_are_no_texts_are_refused(tmp_path: Path, context: pa.Array) -> None:
-    write(tmp_path / "a.parquet", context=context)
+def test_contexts_without_text_are_refused(tmp_path: Path, context: pa.Array) -> None:
+    write_columns(tmp_path / "a.parquet", context=context)
     with refuses("input.column-shape"):
-        load(tmp_path)
+        load_logs(tmp_path)
 
 
 integers = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(st.lists(st.one_of(st.none(), integers, st.integers(-(2**54), 2**54)), max_size=4))
-def test_what_passes_as_fitting_comes_back_the_same(values: list[int | None]) -> None:
+def test_a_lossless_cast_keeps_every_value(values: list[int | None]) -> None:
     array = pa.array(values, pa.int64())
     kind = merge_schemas([pa.schema([("n", pa.int64())]), pa.schema([("n", pa.float64())])]).field("n").type
-    assert always_fits(pa.int64(), kind) is None
+    assert is_lossless_cast(pa.int64(), kind) is None
     try:
         there = array.cast(kind)
     except pa.ArrowInvalid:
@@ -267,10 +267,10 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(st.data())
-def test_plain_arrays_hold_the_same(kind: pa.DataType, data: st.DataObject) -> None:
+def test_a_plain_array_has_the_same_values(kind: pa.DataType, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.one_of(st.none(), KINDS[kind]), max_size=5))
     start = data.draw(st.integers(0, len(values)))
     array = pa.array(values, kind).slice(start)
-    found = plain(array)
+    found = to_plain(array)
     found.validate(full=True)
     assert found.type == plain_type(kind) and found.to_pylist() == array.to_pylist()

@@ -1,4 +1,4 @@
-"""The lock of an output folder on an object store, on a real S3 server behind a proxy that breaks what passes."""
+"""The lock of an output folder on an S3 server, behind a proxy that injects faults."""
 
 import json
 import signal
@@ -13,8 +13,8 @@ import pytest
 from pyarrow import fs as pafs
 
 from ragassay.jobs.output import lock
-from ragassay.jobs.output.lease import ConditionalPut, LastPut, lease_of, store_age
-from ragassay.jobs.output.lock import LOCK, locked
+from ragassay.jobs.output.lease import ConditionalLease, UnconditionalLease, age_in_store, open_lease
+from ragassay.jobs.output.lock import LOCK, lock_output
 from ragassay.jobs.runtime.endings import find_interruption
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
@@ -44,15 +44,15 @@ def folder(store: Store, request: pytest.FixtureRequest) -> Folder:
     return open_folder(store.uri(request.node.name.translate(str.maketrans("[ ", "..", "]"))))
 
 
-def race(folder: Folder, runs: int) -> tuple[int, list[str]]:
-    """How many of some runs that start together get in, and the codes of the others' errors."""
+def start_together(folder: Folder, runs: int) -> tuple[int, list[str]]:
+    """Start runs at once. Return how many get the lock, and the error codes of the others."""
     start, end = threading.Barrier(runs), threading.Barrier(runs)
 
-    def one(_: int) -> str:
+    def take_lock(_: int) -> str:
         start.wait()
         with ExitStack() as stack:
             try:
-                stack.enter_context(locked(folder))
+                stack.enter_context(lock_output(folder))
             except OutputError as error:
                 return error.code
             finally:
@@ -60,49 +60,51 @@ def race(folder: Folder, runs: int) -> tuple[int, list[str]]:
             return "in"
 
     with ThreadPoolExecutor(runs) as pool:
-        found = list(pool.map(one, range(runs)))
-    return found.count("in"), [said for said in found if said != "in"]
+        results = list(pool.map(take_lock, range(runs)))
+    return results.count("in"), [code for code in results if code != "in"]
 
 
-def test_of_runs_that_start_together_one_gets_in(folder: Folder) -> None:
-    got_in, refused = race(folder, 6)
+def test_one_of_several_simultaneous_runs_gets_the_lock(folder: Folder) -> None:
+    got_in, refused = start_together(folder, 6)
     assert got_in == 1 and set(refused) == {"output.locked"}
     assert folder.read(LOCK) is None
-    with locked(folder) as note:  # and what is left of it stands in nobody's way
-        assert note is None and isinstance(lease_of(folder, LOCK), ConditionalPut)
+    with lock_output(folder) as warning:  # and nothing blocks the next run
+        assert warning is None and isinstance(open_lease(folder, LOCK), ConditionalLease)
 
 
 @pytest.mark.parametrize("skew", [0, 3600, -3600])
-def test_a_living_runs_lock_is_kept_whatever_the_clocks_say(folder: Folder, store: Store, skew: float) -> None:
+def test_a_renewed_lock_is_respected_with_any_clock_skew(folder: Folder, store: Store, skew: float) -> None:
     store.weather = Weather(skew=skew)
     folder.write(LOCK, json.dumps(OTHER))
-    with raises("output.locked", holder=" (host elsewhere, process 7)"), locked(folder):
+    with raises("output.locked", holder=" (host elsewhere, process 7)"), lock_output(folder):
         pass
-    age = store_age(folder, LOCK)
+    age = age_in_store(folder, LOCK)
     assert age is not None and 0 <= age < 60
     assert json.loads(folder.read(LOCK) or "{}") == OTHER
-    assert [found.base_name for found in folder.fs.get_file_info(pafs.FileSelector(folder.root))] == [LOCK]  # no clock is left
+    assert [info.base_name for info in folder.fs.get_file_info(pafs.FileSelector(folder.root))] == [
+        LOCK
+    ]  # no temporary file is left
 
 
-def test_a_dead_runs_lock_is_taken_over_once(folder: Folder, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_lock_is_taken_over_by_one_run(folder: Folder, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.weather = Weather(skew=-3600)
     folder.write(LOCK, json.dumps(OTHER))
     monkeypatch.setattr(lock, "LEASE_SECONDS", 4.0)
-    time.sleep(5.1)  # a store tells whole seconds
-    assert race(folder, 3)[0] == 1
+    time.sleep(5.1)  # a store reports whole seconds
+    assert start_together(folder, 3)[0] == 1
 
 
-def test_a_claim_whose_answer_is_lost_is_a_claim(folder: Folder, store: Store) -> None:
+def test_a_claim_with_a_lost_response_is_valid(folder: Folder, store: Store) -> None:
     store.weather = Weather(unanswered=0.3, errors=0.2, seed=5)
-    with locked(folder):
+    with lock_output(folder):
         store.weather = Weather()
         assert json.loads(folder.read(LOCK) or "{}")["renewed"] == 0
     assert folder.read(LOCK) is None
 
 
-@pytest.fixture(params=["Ctrl-C is heard", "a shell's background job"])
-def asleep(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
-    """A sleep of a minute that is to be cut short, also where Ctrl-C is ignored."""
+@pytest.fixture(params=["Ctrl-C is handled", "a shell's background job"])
+def sleep_until_interrupted(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
+    """Sleep for a minute, which the test must interrupt, even if Ctrl-C is ignored."""
     before = signal.getsignal(signal.SIGINT)
     ignored = request.param == "a shell's background job"
     signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
@@ -112,64 +114,68 @@ def asleep(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     assert time.monotonic() - began < 60
 
 
-def test_a_claim_is_renewed_and_who_has_lost_it_is_stopped(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, asleep: Callable[[], None]
+def test_a_claim_is_renewed_and_a_run_that_lost_it_is_stopped(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, sleep_until_interrupted: Callable[[], None]
 ) -> None:
     monkeypatch.setattr(lock, "RENEW_SECONDS", 0.1)
 
     def renewed() -> int:
         return int(json.loads(folder.read(LOCK) or "{}").get("renewed", -1))
 
-    with raises("output.lease-lost") as told, locked(folder):
+    with raises("output.lease-lost") as error, lock_output(folder):
         while renewed() < 2:
             time.sleep(0.05)
         folder.write(LOCK, json.dumps(OTHER))
-        asleep()
-    assert find_interruption(told.value) is None  # it is no Ctrl-C
-    assert json.loads(folder.read(LOCK) or "{}") == OTHER  # and leaves the other's alone
+        sleep_until_interrupted()
+    assert find_interruption(error.value) is None  # it is not Ctrl-C
+    assert json.loads(folder.read(LOCK) or "{}") == OTHER  # and the other claim is untouched
 
 
 @pytest.mark.parametrize("fault", [OSError, RuntimeError])
-def test_a_claim_that_cannot_be_renewed_for_the_length_of_a_lease_is_lost(
-    folder: Folder, store: Store, monkeypatch: pytest.MonkeyPatch, fault: type[Exception], asleep: Callable[[], None]
+def test_a_claim_that_is_not_renewed_within_the_lease_is_lost(
+    folder: Folder,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: type[Exception],
+    sleep_until_interrupted: Callable[[], None],
 ) -> None:
     def unreachable(*_: object) -> None:
         raise fault("the store can't be reached")
 
     monkeypatch.setattr(lock, "RENEW_SECONDS", 0.1)
     monkeypatch.setattr(lock, "LEASE_SECONDS", 0.5)
-    with raises("output.lease-lost"), locked(folder):
-        monkeypatch.setattr(ConditionalPut, "write", unreachable)
-        monkeypatch.setattr(ConditionalPut, "read", unreachable)
-        asleep()
+    with raises("output.lease-lost"), lock_output(folder):
+        monkeypatch.setattr(ConditionalLease, "write", unreachable)
+        monkeypatch.setattr(ConditionalLease, "read", unreachable)
+        sleep_until_interrupted()
 
 
 @pytest.mark.parametrize("conditions", ["passed over", "refused"])
-def test_a_store_that_keeps_no_conditions_is_found_out_and_said(
+def test_a_store_without_conditions_is_detected_and_reported(
     folder: Folder, store: Store, conditions: Literal["passed over", "refused"]
 ) -> None:
     store.weather = Weather(conditions=conditions)
-    with locked(folder) as note:
-        assert note is not None and "schedule one at a time" in note
-        with raises("output.locked"), locked(folder):
+    with lock_output(folder) as warning:
+        assert warning is not None and "schedule one at a time" in warning
+        with raises("output.locked"), lock_output(folder):
             pass
     assert folder.read(LOCK) is None
 
 
-def test_without_conditions_the_last_put_wins() -> None:
+def test_a_store_without_conditional_writes_uses_the_last_put() -> None:
     fs, _ = pafs.FileSystem.from_uri("mock:///")
     folder = Folder(fs, "out", "mock:///out")
     fs.create_dir("out")
-    lease = lease_of(folder, LOCK)
-    assert isinstance(lease, LastPut)
-    with locked(folder) as note:
-        assert note is not None
-        with raises("output.locked"), locked(folder):
+    lease = open_lease(folder, LOCK)
+    assert isinstance(lease, UnconditionalLease)
+    with lock_output(folder) as warning:
+        assert warning is not None
+        with raises("output.locked"), lock_output(folder):
             pass
     assert lease.read() is None
 
 
-def test_what_is_no_claim_of_ours_is_told_as_in_use(folder: Folder) -> None:
+def test_a_foreign_lock_file_counts_as_in_use(folder: Folder) -> None:
     folder.write(LOCK, "what is this?")
-    with raises("output.locked", holder=" (host unknown, process unknown)"), locked(folder):
+    with raises("output.locked", holder=" (host unknown, process unknown)"), lock_output(folder):
         pass

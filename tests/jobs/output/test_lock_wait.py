@@ -1,4 +1,4 @@
-"""A command that writes waits for the one that holds the lock, for as long as it is told to."""
+"""A command that writes waits for the holder of the lock, up to a limit."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.output import lease, lock
-from ragassay.jobs.output.lock import HOLDER, LOCK, locked
+from ragassay.jobs.output.lock import HOLDER_SUFFIX, LOCK, lock_output
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.progress.show import LogFormat, set_log_format
 from ragassay.jobs.progress.task import task
@@ -27,7 +27,7 @@ from tests.raises import EXAMPLE, fails, raises
 
 @pytest.fixture(params=["disk", "store"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    """On a disk the lock is the operating system's; on a store, here one without conditions, a file."""
+    """On a disk the lock is a lock of the operating system; in a store (here without conditional writes) it is a file."""
     monkeypatch.setattr(lease, "CLAIM_SECONDS", 0.0)
     if request.param == "disk":
         return open_folder(str(tmp_path / "out"))
@@ -42,8 +42,8 @@ def as_json() -> Iterator[None]:
     set_log_format(LogFormat.TEXT)
 
 
-def when_it_waits(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[float]:
-    """Do something in place of each pause between two attempts; gives the pauses."""
+def replace_pauses(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[float]:
+    """Call a function instead of each pause between two attempts; return the pauses."""
     pauses: list[float] = []
 
     class Time:
@@ -62,54 +62,54 @@ def test_attack_a_writer_waits_until_the_lock_is_free(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: None
 ) -> None:
     with ExitStack() as other:
-        other.enter_context(locked(folder, "explain"))
-        pauses = when_it_waits(monkeypatch, lambda: other.close() if len(pauses) == 2 else None)
-        with locked(folder, "run", 600.0, Console(quiet=True)):
+        other.enter_context(lock_output(folder, "explain"))
+        pauses = replace_pauses(monkeypatch, lambda: other.close() if len(pauses) == 2 else None)
+        with lock_output(folder, "run", 600.0, Console(quiet=True)):
             assert len(pauses) == 2
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert {line["phase"] for line in lines} == {"waiting"}
     assert all(f"process {os.getpid()}" in line["stage"] and "`ragassay explain`" in line["stage"] for line in lines)
-    assert [folder.read(name) for name in (LOCK, LOCK + HOLDER)] == [None, None]
+    assert [folder.read(name) for name in (LOCK, LOCK + HOLDER_SUFFIX)] == [None, None]
 
 
-def test_attack_a_writer_gives_up_and_names_who_holds_the_lock(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses = when_it_waits(monkeypatch, lambda: None)
-    with locked(folder, "finalize"):
-        with pytest.raises(OutputInUse) as error, locked(folder, "run", 12.5):
+def test_attack_a_writer_gives_up_and_names_the_holder(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = replace_pauses(monkeypatch, lambda: None)
+    with lock_output(folder, "finalize"):
+        with pytest.raises(OutputInUse) as error, lock_output(folder, "run", 12.5):
             pass
         assert sum(pauses) == 12.5
         assert f"process {os.getpid()}, `ragassay finalize`, since 20" in error.value.fields["holder"]
         pauses.clear()
-        with pytest.raises(OutputInUse), locked(folder, "run", 0.0):
+        with pytest.raises(OutputInUse), lock_output(folder, "run", 0.0):
             pass
         assert pauses == []
 
 
-def test_waiting_is_shown_in_the_task_that_is_open(
+def test_a_wait_is_shown_in_the_current_task(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: None
 ) -> None:
     quiet = Console(quiet=True)
     with ExitStack() as other, task(quiet, "checking", "logs"):
-        other.enter_context(locked(folder))
-        when_it_waits(monkeypatch, other.close)
-        with locked(folder, "run", 600.0, quiet):
+        other.enter_context(lock_output(folder))
+        replace_pauses(monkeypatch, other.close)
+        with lock_output(folder, "run", 600.0, quiet):
             pass
     assert {json.loads(line)["phase"] for line in capsys.readouterr().err.splitlines()} == {"checking"}
 
 
-def test_locks_of_different_kinds_are_held_together(folder: Folder) -> None:
-    with locked(folder, "run"), locked(folder, "explain", name="_lock-explain"):
-        with pytest.raises(OutputInUse) as error, locked(folder, "explain", name="_lock-explain"):
+def test_different_locks_can_be_held_together(folder: Folder) -> None:
+    with lock_output(folder, "run"), lock_output(folder, "explain", name="_lock-explain"):
+        with pytest.raises(OutputInUse) as error, lock_output(folder, "explain", name="_lock-explain"):
             pass
         assert "`ragassay explain`" in error.value.fields["holder"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_command_that_waits_ends_at_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
+def test_a_waiting_command_ends_at_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
     folder = open_folder(str(tmp_path))
     write_manifest(folder, Manifest())
-    with locked(folder, "run"):
-        pauses = when_it_waits(monkeypatch, lambda: os.kill(os.getpid(), number))
+    with lock_output(folder, "run"):
+        pauses = replace_pauses(monkeypatch, lambda: os.kill(os.getpid(), number))
         handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         try:
             done = here("fit", tmp_path)
@@ -120,19 +120,19 @@ def test_a_command_that_waits_ends_at_a_signal(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("command", ["fit", "finalize"])
-def test_a_command_that_is_not_to_wait_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+def test_a_command_without_wait_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     folder = open_folder(str(tmp_path))
     write_manifest(folder, Manifest())
-    pauses = when_it_waits(monkeypatch, lambda: None)
-    with locked(folder, "run"):
+    pauses = replace_pauses(monkeypatch, lambda: None)
+    with lock_output(folder, "run"):
         done = here(command, tmp_path, "--config", write_job(tmp_path / "job.yaml", runtime={"wait_minutes": 0}))
         fails(done, "output.locked")
         assert not pauses
         assert here(command, tmp_path).returncode == 1 and sum(pauses) == 600
 
 
-def test_a_run_that_has_waited_looks_at_its_input_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run it waited for may have read what came in meanwhile: a table is read from where the last run ended."""
+def test_a_run_that_waited_reads_its_input_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other run may have read new input meanwhile: a table is read from the end of the latest run."""
     folder = open_folder(str(tmp_path))
     write_manifest(folder, Manifest())
     looks: list[bool] = []
@@ -159,8 +159,8 @@ def test_a_run_that_has_waited_looks_at_its_input_again(tmp_path: Path, monkeypa
         other.close()
 
     with ExitStack() as other:
-        other.enter_context(locked(folder, "run"))
-        when_it_waits(monkeypatch, other_run_ends)
+        other.enter_context(lock_output(folder, "run"))
+        replace_pauses(monkeypatch, other_run_ends)
         with raises("test.example"):
             score_job(Job(), "in", str(tmp_path), console)
     assert looks == [False, False, True]

@@ -1,4 +1,4 @@
-"""A partition has one name: in the input, in the manifest, and below `raw/`."""
+"""A partition has the same name in the input, in the manifest, and below `raw/`."""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.output.partitions import hive_keys, hive_path, list_partition_files
 from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import example_rows, write_logs
 
@@ -20,7 +20,7 @@ values = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_c
 
 
 @given(names, names.map(lambda name: quote(name, safe="")), values)
-def test_what_a_folder_is_called_comes_back_from_raw(plain: str, encoded: str, value: str) -> None:
+def test_a_partition_name_is_the_same_in_the_input_and_in_raw(plain: str, encoded: str, value: str) -> None:
     for key in {plain, encoded}:
         with tempfile.TemporaryDirectory() as root:
             write_logs(Path(root) / "logs" / f"{key}={quote(value, safe=' ')}" / "a.parquet", example_rows(1))
@@ -31,5 +31,5 @@ def test_what_a_folder_is_called_comes_back_from_raw(plain: str, encoded: str, v
                 [table], f"{root}/out/raw", format="parquet", partitioning=[key], partitioning_flavor="hive",
                 basename_template="x-{i}.parquet",
             )  # fmt: skip
-            (place,) = partitions(open_folder(f"{root}/out"), "raw")
+            (place,) = list_partition_files(open_folder(f"{root}/out"), "raw")
             assert hive_path(place) == file.partition_path and hive_keys(place) == {key: value}

@@ -1,4 +1,4 @@
-"""Input files that are done with leave the manifest, and nothing that depends on them changes."""
+"""Entries of finished input files leave the manifest, and nothing that depends on them changes."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from rich.console import Console
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output import sealed
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.output.sealed import FILES, seal, sealed_among
+from ragassay.jobs.output.sealed import SHARD_FOLDER, find_sealed_entries, seal
 from ragassay.jobs.report.record import describe_files
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
@@ -28,55 +28,57 @@ from tests.without_ray import without_ray
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seal two files and more, two to a shard."""
-    monkeypatch.setattr(sealed, "SEAL_AT", 2)
-    monkeypatch.setattr(sealed, "SHARD_FILES", 2)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seal from two files on, two entries per shard."""
+    monkeypatch.setattr(sealed, "SEAL_THRESHOLD", 2)
+    monkeypatch.setattr(sealed, "SHARD_ENTRIES", 2)
 
 
-def done(output: Path, run_id: str) -> Manifest:
-    """End a night as a run does."""
+def finish_run(output: Path, run_id: str) -> Manifest:
+    """Seal the finished files, as a run does at its end."""
     folder = open_folder(str(output))
     manifest = read_manifest(folder)
-    judged = {number: replace(file, finalized=file.state == SCORED) for number, file in manifest.files.items()}
-    manifest = seal(folder, replace(manifest, files=judged), run_id)
+    files = {number: replace(file, finalized=file.state == SCORED) for number, file in manifest.files.items()}
+    manifest = seal(folder, replace(manifest, files=files), run_id)
     write_manifest(folder, manifest)
     return manifest
 
 
-def shards(output: Path) -> list[str]:
-    return sorted(path.name for path in (output / FILES).glob("*.parquet"))
+def list_shards(output: Path) -> list[str]:
+    return sorted(path.name for path in (output / SHARD_FOLDER).glob("*.parquet"))
 
 
-@pytest.mark.usefixtures("few")
-def test_sealed_files_are_known_by_path_and_by_place_and_numbers_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("small_shards")
+def test_sealed_files_are_known_by_path_and_by_uri_and_numbers_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     for name in "abcde":
         write_logs(logs / "dt=1" / f"{name}.parquet", example_rows(2))
     (tmp_path / "link").symlink_to("logs")
     assert len(register(logs, output)) == 5
-    manifest = done(output, "r1")
+    manifest = finish_run(output, "r1")
     assert (manifest.files, manifest.sealed.files, manifest.sealed.rows) == ({}, 5, {"dt=1": 10})
-    assert shards(output) == ["r1-0.parquet", "r1-1.parquet", "r1-2.parquet"] == manifest.sealed.shards
+    assert list_shards(output) == ["r1-0.parquet", "r1-1.parquet", "r1-2.parquet"] == manifest.sealed.shards
     named: list[Path | str] = [logs, tmp_path / "link", f"file://{logs}", logs / "dt=1", logs / "dt=1" / "c.parquet"]
-    for place in named:
-        assert register(place, output) == [], place
+    for uri in named:
+        assert register(uri, output) == [], uri
     write_logs(logs / "dt=2" / "a.parquet", example_rows(3))
     assert register(tmp_path / "link", output) == ["dt=2/a.parquet"]
     assert list(read_manifest(open_folder(str(output))).files) == [5]
-    assert done(output, "r2").sealed.files == 5  # one is not enough for another shard
-    monkeypatch.setattr(sealed, "same_place", pytest.fail)
-    assert register(logs, output) == []  # where every path is known, no link is resolved
+    assert finish_run(output, "r2").sealed.files == 5  # one file is not enough for another shard
+    monkeypatch.setattr(sealed, "canonical_uri", pytest.fail)
+    assert register(logs, output) == []  # if every path is known, no link is resolved
 
 
-@pytest.mark.usefixtures("few")
-def test_a_sealed_file_that_changed_is_refused_and_one_that_was_touched_is_told_once(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("small_shards")
+def test_a_changed_sealed_file_is_refused_and_a_touched_one_is_reported_once(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     row = {"question": "q", "context": "c", "response": "It opens at 8."}
     for name in "abc":
         write_logs(logs / f"{name}.parquet", [row])
     register(logs, output)
-    before = done(output, "r1")
+    before = finish_run(output, "r1")
     os.utime(logs / "b.parquet", ns=(10**9, 10**9))
     assert register(logs, output) == []
     manifest = read_manifest(open_folder(str(output)))
@@ -86,15 +88,15 @@ def test_a_sealed_file_that_changed_is_refused_and_one_that_was_touched_is_told_
     assert read_manifest(open_folder(str(output))).runs[-1].files_touched == []
     os.utime(logs / "a.parquet", ns=(10**9, 10**9))
     register(logs, output)
-    assert done(output, "r2").sealed.files == 3 and register(logs, output) == []  # sealed anew: the newer entries count
+    assert finish_run(output, "r2").sealed.files == 3 and register(logs, output) == []  # sealed again: the newer entries count
     manifest = read_manifest(open_folder(str(output)))
     assert manifest.runs[-1].files_touched == [] and not manifest.files and manifest.registered_files == 3
     write_logs(logs / "a.parquet", [{**row, "response": "It opens at 9."}])
-    with raises("input.changed-file", though=", though as large"):
+    with raises("input.changed-file", note=", although its size is the same"):
         register(logs, output)
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("small_shards")
 def test_a_crash_between_shard_and_manifest_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     for name in "abc":
@@ -106,24 +108,24 @@ def test_a_crash_between_shard_and_manifest_loses_nothing(tmp_path: Path, monkey
 
     monkeypatch.setattr("tests.jobs.output.test_sealed.write_manifest", die)
     with pytest.raises(KeyboardInterrupt):
-        done(output, "r1")
+        finish_run(output, "r1")
     monkeypatch.undo()
-    monkeypatch.setattr(sealed, "SEAL_AT", 2)
-    assert shards(output) == ["r1-0.parquet", "r1-1.parquet"]
+    monkeypatch.setattr(sealed, "SEAL_THRESHOLD", 2)
+    assert list_shards(output) == ["r1-0.parquet", "r1-1.parquet"]
     manifest = read_manifest(open_folder(str(output)))
     assert list(manifest.files) == [0, 1, 2] and manifest.sealed.files == 0
     assert register(logs, output) == []
-    assert done(output, "r2").sealed.shards == shards(output) == ["r2-0.parquet"]
+    assert finish_run(output, "r2").sealed.shards == list_shards(output) == ["r2-0.parquet"]
     assert register(logs, output) == []
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("small_shards")
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     for name in "ab":
         write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(2))
     register(tmp_path / "logs", tmp_path / "out")
-    done(tmp_path / "out", "r1")
-    shutil.rmtree(tmp_path / "out" / FILES)
+    finish_run(tmp_path / "out", "r1")
+    shutil.rmtree(tmp_path / "out" / SHARD_FOLDER)
     with raises("output.unreadable-shard", path=f"{tmp_path}/out/_files/r1-0.parquet"):
         register(tmp_path / "logs", tmp_path / "out")
 
@@ -143,40 +145,40 @@ files = st.builds(
 
 
 @settings(deadline=None)
-@given(nights=st.lists(st.lists(files, max_size=6), min_size=1, max_size=4), seal_at=st.integers(1, 4))
-def test_sums_and_entries_are_those_of_a_manifest_that_keeps_all(
-    tmp_path_factory: pytest.TempPathFactory, nights: list[list[InputFile]], seal_at: int
+@given(runs=st.lists(st.lists(files, max_size=6), min_size=1, max_size=4), seal_at=st.integers(1, 4))
+def test_sums_and_entries_equal_those_of_an_unsealed_manifest(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[list[InputFile]], seal_at: int
 ) -> None:
     folder = open_folder(str(tmp_path_factory.mktemp("sealed")))
     plain, manifest = Manifest(), Manifest()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sealed, "SEAL_AT", seal_at)
-        patch.setattr(sealed, "SHARD_FILES", 2)
-        for number, new in enumerate(nights):
+        patch.setattr(sealed, "SEAL_THRESHOLD", seal_at)
+        patch.setattr(sealed, "SHARD_ENTRIES", 2)
+        for number, new in enumerate(runs):
             for file in new:
                 assert manifest.registered_files == plain.registered_files
                 manifest.files[manifest.registered_files] = plain.files[plain.registered_files] = file
             manifest = Manifest.from_json(seal(folder, manifest, f"r{number}").to_json())
     assert manifest.count_scored_rows() == plain.count_scored_rows()
     assert describe_files(manifest) == describe_files(plain)
-    back = entries(folder, manifest)
+    back = read_all_entries(folder, manifest)
     assert back | manifest.files == plain.files and not back.keys() & manifest.files.keys()
 
 
-def entries(folder: Folder, manifest: Manifest) -> dict[int, InputFile]:
-    """All that is sealed."""
+def read_all_entries(folder: Folder, manifest: Manifest) -> dict[int, InputFile]:
+    """Read all sealed entries."""
     found: dict[int, InputFile] = {}
-    for shard in sealed._shards(folder, manifest):
-        found |= sealed._entries(shard)
+    for shard in sealed._read_shards(folder, manifest):
+        found |= sealed._to_entries(shard)
     return found
 
 
-@pytest.mark.usefixtures("few")
-def test_verdicts_are_the_same_before_and_behind_the_seal(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("small_shards")
+def test_verdicts_are_the_same_before_and_after_sealing(tmp_path: Path) -> None:
     output = write_output(tmp_path / "out", labeled_days(), decide_job())
     folder = open_folder(str(output))
     before = read_manifest(folder)
-    assert before.sealed.files == 6 and before.files == {}  # sealed by the run that judged them
+    assert before.sealed.files == 6 and before.files == {}  # sealed by the run that finalized them
     with without_ray():
         run = finalize_job(decide_job(), str(output), Console(quiet=True))
     assert run.rows["in"] == before.count_scored_rows().total() == sum(len(rows) for rows in labeled_days().values())
@@ -184,12 +186,12 @@ def test_verdicts_are_the_same_before_and_behind_the_seal(tmp_path: Path) -> Non
     assert read_manifest(folder).finalized.keys() == before.finalized.keys()
 
 
-def test_only_what_an_input_names_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealed, "SEAL_AT", 2)
+def test_only_entries_of_the_input_are_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealed, "SEAL_THRESHOLD", 2)
     for name in "abcd":
         write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(1))
     register(tmp_path / "logs", tmp_path / "out")
-    manifest = done(tmp_path / "out", "r1")
-    asked = find_logs(str(tmp_path / "logs" / "c.parquet")).files
-    found = sealed_among(open_folder(str(tmp_path / "out")), manifest, asked)
+    manifest = finish_run(tmp_path / "out", "r1")
+    files_in_input = find_logs(str(tmp_path / "logs" / "c.parquet")).files
+    found = find_sealed_entries(open_folder(str(tmp_path / "out")), manifest, files_in_input)
     assert {number: file.path for number, file in found.items()} == {2: "c.parquet"}

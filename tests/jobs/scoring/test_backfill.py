@@ -16,7 +16,7 @@ from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
+from ragassay.jobs.output.partition_filter import describe_no_match, parse_conditions
 from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
 from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder, apply_budget, count_deferred
 from ragassay.jobs.scoring.datasource import stop_at_deadline
@@ -296,5 +296,5 @@ def test_attack_conditions_without_a_matching_partition_are_an_error_that_names_
         with raises("input.no-partition"):
             run_job(JOB, str(logs), str(tmp_path / name), QUIET, RunOptions(Backfill(parse_conditions([text]))))
         assert not list((tmp_path / name).rglob("*.parquet"))
-    message = none_matches(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])
+    message = describe_no_match(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])
     assert message.endswith("there are n=0, n=1, n=2, …, n=37, n=38, n=39")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs, read_logs
-from ragassay.jobs.output.commits import clear_pending
+from ragassay.jobs.output.commits import discard_pending
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter, find_open_groups, remove_committed
 from ragassay.jobs.scoring.datasource import make_datasource
 from ragassay.jobs.scoring.selection import Selection
@@ -63,7 +63,7 @@ def test_pending_commits_of_a_killed_run_are_deleted_with_their_data(tmp_path: P
         commit(tmp_path, name, [1, 2])
     for name in ("a_0-0.parquet", "dt=1/b_0-0.parquet", "dt=2/b_0-0.parquet", "b_10-0.parquet"):
         write_logs(tmp_path / "raw" / name, example_rows(1))
-    clear_pending(output, CHECKPOINT, "raw")
+    discard_pending(output, CHECKPOINT, "raw")
     assert {path.name for path in (tmp_path / CHECKPOINT).iterdir()} == {"a_0.parquet"}
     assert {path.name for path in (tmp_path / "raw").rglob("*.parquet")} == {"a_0-0.parquet", "b_10-0.parquet"}
 
@@ -74,7 +74,7 @@ def test_rows_that_are_committed_and_pending_are_scored_again(tmp_path: Path) ->
         commit(tmp_path, name, [1, 2])
     for name in ("a_0-0.parquet", "a_1-0.parquet"):
         write_logs(tmp_path / "raw" / name, example_rows(2))
-    clear_pending(output, CHECKPOINT, "raw")
+    discard_pending(output, CHECKPOINT, "raw")
     assert [path.name for path in (tmp_path / CHECKPOINT).iterdir()] == ["a_1.parquet"]
     assert [path.name for path in (tmp_path / "raw").iterdir()] == ["a_1-0.parquet"]
 
@@ -83,7 +83,7 @@ def test_without_a_checkpoint_everything_is_read(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(10), row_group_size=3)
     logs = find_logs(str(tmp_path / "logs"))
     output = open_folder(str(tmp_path / "out"))
-    clear_pending(output, CHECKPOINT, "raw")
+    discard_pending(output, CHECKPOINT, "raw")
     groups = find_open_groups(output, logs.fs, {7: logs.files[0]})[7]
     assert {group: len(rows) for group, rows in groups.items()} == dict.fromkeys(range(4), 0)
     assert CommittedRowCounter(output, [7])() == 0

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import Logs, find_logs
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.run import run_job
 from ragassay.jobs.scoring.stages import select_passthrough
 from ragassay.pipeline.text.redact import Redaction, identity
@@ -239,7 +239,7 @@ def test_texts_are_redacted_before_any_stage_reads_them(folder: Path, function: 
         assert row["error"].startswith("redact: ")
     assert sum(row["status"] == "ok" for row in found.values()) == 5
     first_identity = identity(f"hide_it:{function}")
-    assert fingerprint(job)["redact"] == first_identity and first_identity["name"] == f"hide_it:{function}"
+    assert make_fingerprint(job)["redact"] == first_identity and first_identity["name"] == f"hide_it:{function}"
     (folder / "hide_it.py").write_text(HIDE + "# changed\n")
     assert identity(f"hide_it:{function}") != first_identity
     with raises("output.other-settings", settings=["input.redact.source"]):

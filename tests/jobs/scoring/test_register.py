@@ -159,7 +159,7 @@ def test_links_are_resolved_only_for_unknown_paths(tmp_path: Path, monkeypatch: 
     for name in ("a", "b", "c"):
         write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(1))
     register(tmp_path / "logs", tmp_path / "out")
-    monkeypatch.setattr("ragassay.jobs.scoring.register.same_place", pytest.fail)
+    monkeypatch.setattr("ragassay.jobs.scoring.register.canonical_uri", pytest.fail)
     assert register(tmp_path / "logs", tmp_path / "out") == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ragassay.jobs.config.job import Job, make_job, with_dtypes
 from ragassay.jobs.forecast.count import count_stretches
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.runtime.resources import count_threads
 from ragassay.jobs.scoring.register import check_models
 from ragassay.jobs.scoring.stages import make_stages
@@ -106,7 +106,7 @@ def test_keep_changes_nothing_if_all_passages_fit(tiny_model: str) -> None:
 
 def test_the_fingerprint_contains_the_reranker(tiny_model: str) -> None:
     plain, ranked, mean, keep = (
-        fingerprint(with_dtypes(job(tiny_model, rerank))) for rerank in (None, {}, {"attention": "mean"}, {"keep": 2})
+        make_fingerprint(with_dtypes(job(tiny_model, rerank))) for rerank in (None, {}, {"attention": "mean"}, {"keep": 2})
     )
     assert plain["rerank"] is None and {**plain, "rerank": ranked["rerank"]} == ranked
     assert json.dumps(ranked) and len({json.dumps(settings["rerank"]) for settings in (ranked, mean, keep)}) == 3

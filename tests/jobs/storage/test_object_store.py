@@ -1,4 +1,4 @@
-"""A whole run, a second night, explanations and a cascade on an object store."""
+"""Two runs, explanations and a cascade on an object store."""
 
 import re
 import subprocess
@@ -18,8 +18,10 @@ from tests.jobs.second_pass.explain.conftest import explains, questions
 pytestmark = pytest.mark.slow
 
 
-def test_object_store_in_and_out(one_ray: None, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs and output on a real S3 server over HTTP; partitions, checkpoint, lock, a second night and explanations included."""
+def test_logs_and_output_can_be_in_an_object_store(
+    one_ray: None, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs and output are on an S3 server over HTTP, with partitions, checkpoint, lock, a second run and explanations."""
     import boto3
     from pyarrow import fs as pafs
 
@@ -53,17 +55,17 @@ def test_object_store_in_and_out(one_ray: None, tmp_path: Path, serve: Serve, mo
         }
         config = write_job(tmp_path / "job.yaml", settings, members={"slms": []})
         args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
-        done = here(*args)
-        assert done.returncode == 0, done.stdout + done.stderr
-        again = here(*args)
-        assert again.returncode == 0 and "16 skipped" in again.stdout, again.stderr
+        result = here(*args)
+        assert result.returncode == 0, result.stdout + result.stderr
+        repeated = here(*args)
+        assert repeated.returncode == 0 and "16 skipped" in repeated.stdout, repeated.stderr
         fs = pafs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=endpoint, region="us-east-1")
         table = pq.read_table("audit/out/scored", filesystem=fs)
         assert table.num_rows == len(set(table["row_id"].to_pylist())) == 16 and set(table["status"].to_pylist()) == {"ok"}
         assert set(table["dt"].cast("string").to_pylist()) == {"2026-11-01", "2026-11-02"}
         for _ in range(2):
-            told = here("explain", f"s3://audit/out{query}", "--config", config, "--strategy", "categorized")
-            assert told.returncode == 0, told.stdout + told.stderr
+            result = here("explain", f"s3://audit/out{query}", "--config", config, "--strategy", "categorized")
+            assert result.returncode == 0, result.stdout + result.stderr
         flagged = sum(table["flagged_sentences"].to_pylist())
         explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
         assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 1
@@ -71,12 +73,12 @@ def test_object_store_in_and_out(one_ray: None, tmp_path: Path, serve: Serve, mo
         judge = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
         config = write_job(tmp_path / "cascade.yaml", settings, members={"slms": []}, escalation={**judge})
         for _ in range(2):
-            told = here("escalate", f"s3://audit/out{query}", "--config", config)
-            assert told.returncode == 0, told.stdout + told.stderr
+            result = here("escalate", f"s3://audit/out{query}", "--config", config)
+            assert result.returncode == 0, result.stdout + result.stderr
         judged = pq.read_table("audit/out/scored", filesystem=fs).filter(pc.field("decided_by") == "judge")
         assert judged.num_rows == 4 and set(judged["verdict"].to_pylist()) == {"hallucinated"}
-        left = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
-        assert not [key for key in left if re.search("/_(checkpoint|explaining|answers|escalating)/|_lock$", key)]
+        remaining = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
+        assert not [key for key in remaining if re.search("/_(checkpoint|explaining|answers|escalating)/|_lock$", key)]
     finally:
         server.terminate()
         server.wait()

@@ -1,3 +1,5 @@
+"""Folders, files and locks on a local disk, and atomic writes."""
+
 import errno
 import multiprocessing
 import os
@@ -10,48 +12,47 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from pyarrow import fs as pafs
 
-from ragassay.jobs.output.lock import locked
-from ragassay.jobs.storage.folder import Folder, open_file, open_folder, read_table
+from ragassay.jobs.output.lock import lock_output
+from ragassay.jobs.storage.folder import Folder, locate_file, open_folder, read_table
 from ragassay.pipeline.errors import InputError
 from tests.conftest import write_logs
 from tests.raises import raises
 
 
-def hold(path: str) -> None:
-    with locked(open_folder(path)):
+def hold_lock(path: str) -> None:
+    with lock_output(open_folder(path)):
         (Path(path) / "held").touch()
         time.sleep(60)
 
 
-def test_a_second_run_is_refused_and_a_killed_one_leaves_no_lock(tmp_path: Path) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=hold, args=(str(tmp_path),))
+def test_a_second_run_is_refused_and_a_killed_run_leaves_no_lock(tmp_path: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=hold_lock, args=(str(tmp_path),))
     process.start()
     while not (tmp_path / "held").exists():
         time.sleep(0.05)
-    with raises("output.locked"), locked(open_folder(str(tmp_path))):
+    with raises("output.locked"), lock_output(open_folder(str(tmp_path))):
         pass
     assert process.pid
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    with locked(open_folder(str(tmp_path))):
+    with lock_output(open_folder(str(tmp_path))):
         pass
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with raises("output.not-writable"), locked(open_folder(str(tmp_path / "file" / "out"))):
+    with raises("output.not-writable"), lock_output(open_folder(str(tmp_path / "file" / "out"))):
         pass
 
 
-def test_a_full_disk_names_the_output_folder(tmp_path: Path) -> None:
+def test_the_error_of_a_full_disk_names_the_output_folder(tmp_path: Path) -> None:
     full = OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
-    told = raises("disk.full")
-    with told as found, locked(open_folder(str(tmp_path))):
+    with raises("disk.full") as error, lock_output(open_folder(str(tmp_path))):
         raise RuntimeError("Ray wraps it") from full
-    assert str(tmp_path) in str(found.value)
+    assert str(tmp_path) in str(error.value)
 
 
-def test_writes_are_whole_and_read_back(tmp_path: Path) -> None:
+def test_a_written_file_is_complete_and_read_back(tmp_path: Path) -> None:
     folder = open_folder(str(tmp_path))
     assert folder.read("a/b.json") is None
     folder.write("a/b.json", "ü")
@@ -59,31 +60,31 @@ def test_writes_are_whole_and_read_back(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["b.json"]
 
 
-def test_unknown_scheme_is_named() -> None:
+def test_an_unknown_scheme_is_an_error_without_secrets() -> None:
     with raises("path.not-openable"):
         open_folder("ftp://x/y")
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as error:
         open_folder("ftp://me:SECRET@x/y")
-    assert "SECRET" not in str(found.value)
+    assert "SECRET" not in str(error.value)
 
 
-def test_the_query_of_a_uri_stays_with_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragassay.jobs.storage.folder.reach", lambda *_: None)  # no such store is there to answer
-    folder, name = open_file("s3://bkt/d/cal.json?endpoint_override=http://h:9000&region=us-east-1")
+def test_a_uri_of_a_file_keeps_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragassay.jobs.storage.folder.check_reachable", lambda *_: None)  # there is no store to respond
+    folder, name = locate_file("s3://bkt/d/cal.json?endpoint_override=http://h:9000&region=us-east-1")
     assert (folder.root, name) == ("bkt/d", "cal.json")
     assert folder.uri_of(name) == "s3://bkt/d/cal.json?endpoint_override=http://h:9000&region=us-east-1"
     with raises("path.no-file"):
-        open_file("out/")
+        locate_file("out/")
 
 
-def test_a_file_by_its_path(tmp_path: Path) -> None:
-    folder, name = open_file(str(tmp_path / "a.json"))
+def test_a_file_is_located_by_its_path(tmp_path: Path) -> None:
+    folder, name = locate_file(str(tmp_path / "a.json"))
     folder.write(name, "x")
     assert (tmp_path / "a.json").read_text() == "x" and folder.uri_of(name) == str(tmp_path / "a.json")
 
 
-class Store(MemoryFileSystem):  # type: ignore[misc]
-    """An object store: a put replaces what there is at once, or fails and leaves it."""
+class FakeStore(MemoryFileSystem):  # type: ignore[misc]
+    """An object store: a put replaces an object at once, or fails and keeps it."""
 
     store: dict[str, Any] = {}  # noqa: RUF012
     pseudo_dirs = [""]  # noqa: RUF012
@@ -95,8 +96,8 @@ class Store(MemoryFileSystem):  # type: ignore[misc]
         return super().open(path, mode, **options)
 
 
-def test_a_put_that_fails_leaves_what_was_there() -> None:
-    store = Store(skip_instance_cache=True)
+def test_a_failed_put_keeps_the_previous_content() -> None:
+    store = FakeStore(skip_instance_cache=True)
     folder = Folder(pafs.PyFileSystem(pafs.FSSpecHandler(store)), "bkt/out", "memory://bkt/out")
     folder.write("manifest.json", "good")
     store.broken = True
@@ -105,7 +106,7 @@ def test_a_put_that_fails_leaves_what_was_there() -> None:
     assert folder.read("manifest.json") == "good"
 
 
-def test_a_write_that_fails_on_a_disk_leaves_no_part(tmp_path: Path) -> None:
+def test_a_failed_write_on_a_disk_leaves_no_temporary_file(tmp_path: Path) -> None:
     folder = open_folder(str(tmp_path))
     folder.write("a.json", "good")
     (tmp_path / "b").mkdir()
@@ -114,8 +115,8 @@ def test_a_write_that_fails_on_a_disk_leaves_no_part(tmp_path: Path) -> None:
     assert folder.read("a.json") == "good" and sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "b"]
 
 
-def test_a_folder_of_parquet_is_a_table_too(tmp_path: Path) -> None:
-    """As Spark and Dask write one."""
+def test_a_folder_of_parquet_files_is_read_as_one_table(tmp_path: Path) -> None:
+    """Spark and Dask write such folders."""
     for part in range(2):
         write_logs(tmp_path / "labels.parquet" / f"part-{part}.parquet", [{"row_id": str(part), "label": 1}])
     fs = open_folder(str(tmp_path)).fs

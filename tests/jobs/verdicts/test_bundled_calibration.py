@@ -10,7 +10,7 @@ import pytest
 
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.verdicts import bundled_calibration
 from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for
 from ragassay.pipeline.calibration.probability import probabilities
@@ -21,7 +21,7 @@ from tests.jobs.conftest import here, manifest, read_rows, write_job
 
 def test_the_bundled_calibration_is_fitted_for_exactly_the_default_members() -> None:
     job = Job()
-    default_fingerprint = fingerprint(job)
+    default_fingerprint = make_fingerprint(job)
     calibration = bundled_calibration.load_bundled_calibration()
     assert calibration.members.keys() == job.members.values.keys()
     equal = dict.fromkeys(job.members.values, 1 / len(job.members.values))
@@ -37,13 +37,13 @@ def test_the_bundled_calibration_is_fitted_for_exactly_the_default_members() -> 
     trained_on["slms"]["facts"]["weights"]["adapter"] = {"adapter_model.safetensors": "other"}
     assert not is_fitted_for(calibration, job.members, trained_on)
     german = make_job({"splitting": {"language": "de"}})
-    assert not is_fitted_for(calibration, german.members, fingerprint(german))
+    assert not is_fitted_for(calibration, german.members, make_fingerprint(german))
     for settings in (
         {"members": {"weights": dict(zip(job.members.values, range(1, 9), strict=False))}},
         {"members": {"detectors": [{"name": "novelty", "kind": "novelty"}]}},
     ):
         other = make_job(settings)
-        assert not is_fitted_for(calibration, other.members, fingerprint(other)), settings
+        assert not is_fitted_for(calibration, other.members, make_fingerprint(other)), settings
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     members = {
         name: replace(calibration.members[name], weight=weight) for name, weight in (("entities", 0.25), ("novelty", 0.75))
     }
-    known = {name: part for name, part in fingerprint(job).items() if name in ("method", "splitter", "slms", "detectors")}
+    known = {name: part for name, part in make_fingerprint(job).items() if name in ("method", "splitter", "slms", "detectors")}
     path = tmp_path / "bundled.json"
     path.write_text(replace(calibration, members=members, fingerprint=known, threshold=0.4).to_json())
     monkeypatch.setattr(bundled_calibration, "FILE", path)

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job, load_job, make_job
-from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.run import finalize_job, run_job
 from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration
 from ragassay.jobs.verdicts.parts import find_calibration
@@ -32,7 +32,7 @@ NOVELTY: dict[str, Any] = {"members": {"slms": [], "detectors": [{"name": "n", "
 
 @lru_cache
 def default_fingerprint() -> dict[str, Any]:
-    return fingerprint(Job())
+    return make_fingerprint(Job())
 
 
 def resolve(job: Job) -> ResolvedSettings:

@@ -1,4 +1,4 @@
-"""Rows of a table, and what an input finds of it."""
+"""Helpers for tests of tables: create rows, and read an input."""
 
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from tests.conftest import example_rows
 COLUMNS = Columns()
 
 
-def table(first: int, count: int = 6, **more: Any) -> pa.Table:
+def make_table(first: int, count: int = 6, **more: Any) -> pa.Table:
     rows = example_rows(count, first)
     return pa.Table.from_pylist([{**row, "row_id": f"r{n}", **more} for n, row in enumerate(rows, start=first)])
 
 
-def load(uri: Path | str, runs: list[Run] | None = None, **source: Any) -> Logs:
+def load_table(uri: Path | str, runs: list[Run] | None = None, **source: Any) -> Logs:
     logs = find_logs(str(uri), InputConfig.model_validate(source), lambda: runs or [])
     if logs.files:
         check_logs(logs, COLUMNS, True)
@@ -26,7 +26,7 @@ def load(uri: Path | str, runs: list[Run] | None = None, **source: Any) -> Logs:
     return logs
 
 
-def rows_of(logs: Logs) -> list[dict[str, Any]]:
+def read_rows(logs: Logs) -> list[dict[str, Any]]:
     tables = [
         found
         for number, file in enumerate(logs.files)
@@ -37,9 +37,9 @@ def rows_of(logs: Logs) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["row_id"][1:]))
 
 
-def ids(logs: Logs) -> list[int]:
-    return [int(row["row_id"][1:]) for row in rows_of(logs)]
+def read_ids(logs: Logs) -> list[int]:
+    return [int(row["row_id"][1:]) for row in read_rows(logs)]
 
 
-def ran(logs: Logs, *, ended: bool = True) -> Run:
+def make_run(logs: Logs, *, ended: bool = True) -> Run:
     return Run("r", "2026-11-01", rows={"in": 1} if ended else {}, source=logs.source)

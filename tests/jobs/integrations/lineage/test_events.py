@@ -160,7 +160,7 @@ def test_a_server_that_is_down_is_named_once_and_fails_nothing(tmp_path: Path) -
 
 def test_nobody_is_told_where_no_server_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENLINEAGE_URL", raising=False)
-    monkeypatch.setattr("ragassay.jobs.integrations.lineage.events.library", lambda *_: pytest.fail("it looked for the client"))
+    monkeypatch.setattr("ragassay.jobs.integrations.lineage.events.import_library", lambda *_: pytest.fail("it looked for the client"))
     with run_events(OpenLineage(), "run", None, open_folder(str(tmp_path)), run(), Console(quiet=True)):
         pass
 

@@ -7,7 +7,7 @@ import pytest
 
 from ragassay.jobs.integrations.publish.state import LOCK
 from ragassay.jobs.output import snapshot as snapshots
-from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
@@ -24,11 +24,11 @@ PLACE = "dt=2026-11-20"
 def test_attack_verdicts_are_sent_while_a_run_holds_the_lock(tmp_path: Path, serve: Serve) -> None:
     output, there = write_output(tmp_path, {PLACE: [row("a", SUPPORTED)]}), Langfuse()
     tool = serve(there.tool())
-    with locked(open_folder(str(output)), "run"):
+    with lock_output(open_folder(str(output)), "run"):
         assert publish(output, tool.url).returncode == 0
     assert set(there.named()) == {"a"}
     job = write_job(tmp_path / "job.yaml", runtime={"wait_minutes": 0})
-    with locked(open_folder(str(output)), "publish", name=LOCK):
+    with lock_output(open_folder(str(output)), "publish", name=LOCK):
         done = publish(output, tool.url, "--config", str(job))
     fails(done, "output.locked", "`ragassay publish`")
 
@@ -39,7 +39,7 @@ def test_attack_verdicts_that_a_run_replaces_while_they_are_sent_are_sent_again(
     output, there = write_output(tmp_path, {PLACE: [row("a", SUPPORTED), row("b", SUPPORTED)]}), Langfuse()
     tool = serve(there.tool())
     monkeypatch.setattr(snapshots, "PAUSE_SECONDS", 0.0)
-    read, times = ScoredDataset.rows, []
+    read, times = ScoredDataset.read_rows, []
 
     def overtaken(*arguments: Any) -> Any:
         times.append(1)
@@ -47,7 +47,7 @@ def test_attack_verdicts_that_a_run_replaces_while_they_are_sent_are_sent_again(
         if len(times) == 1:
             write_output(tmp_path, {PLACE: [row("a", SUPPORTED), row("b", HALLUCINATED)]}, LATER)
 
-    monkeypatch.setattr(ScoredDataset, "rows", overtaken)
+    monkeypatch.setattr(ScoredDataset, "read_rows", overtaken)
     done = publish(output, tool.url)
     assert done.returncode == 0, done.stderr
     assert {name: score["value"] for name, score in there.named().items()} == {"a": SUPPORTED, "b": HALLUCINATED}

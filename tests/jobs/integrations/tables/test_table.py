@@ -150,7 +150,7 @@ def test_attack_a_partition_that_a_run_replaces_is_not_written_in_part(
     monkeypatch.setattr(snapshots, "PAUSE_SECONDS", 0.0)
     seen: list[str] = []
 
-    read = ScoredDataset.batches
+    read = ScoredDataset.read_batches
 
     def batches(scored: ScoredDataset) -> Iterator[Rows]:
         yield from list(read(scored))
@@ -158,12 +158,12 @@ def test_attack_a_partition_that_a_run_replaces_is_not_written_in_part(
             output.verdicts("dt=1", 20, threshold=0.9, run="run-2")
         seen.extend(scored.partitions)
 
-    monkeypatch.setattr(ScoredDataset, "batches", batches)
+    monkeypatch.setattr(ScoredDataset, "read_batches", batches)
     folder = open_folder(str(output.path))
     done = read_snapshot(
         folder,
         lambda snapshot, manifest: write_table(snapshot, manifest, target_of(tables.to, folder, tables.catalog), "audit"),
-        whole=False,
+        checks_all=False,
     )
     assert done.partitions == 2 and len(seen) == 3
     assert Counter((row["dt"], row["threshold"]) for row in tables.rows()) == {("1", 0.9): 20, ("2", 0.5): 20}

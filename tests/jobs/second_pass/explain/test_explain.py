@@ -320,12 +320,12 @@ def test_what_a_killed_explain_has_spent_is_counted_once(flagged: Path, model: M
 
 
 def test_two_explain_at_once_exclude_each_other(flagged: Path, model: Model) -> None:
-    from ragassay.jobs.output.lock import locked
+    from ragassay.jobs.output.lock import lock_output
     from ragassay.jobs.second_pass.explain.run import LOCK
     from ragassay.jobs.storage.folder import open_folder
 
     server, config = model()
-    with locked(open_folder(str(flagged)), "explain", name=LOCK):
+    with lock_output(open_folder(str(flagged)), "explain", name=LOCK):
         done = here("explain", flagged, "--config", config)
     fails(done, "output.locked", "`ragassay explain`")
     assert not server.bodies
