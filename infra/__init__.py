@@ -1,1 +1,1 @@
-"""Where it runs: job files, containers and cluster manifests. Imports nothing."""
+"""Job files, containers, cluster manifests, schedules and dashboards. Imports nothing."""

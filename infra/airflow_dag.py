@@ -1,8 +1,8 @@
-"""A DAG for Airflow 3: the audit every night, and its report. Copy it into your DAGs' folder.
+"""A DAG for Airflow 3 that runs the audit and its report every night. Copy it into your DAGs folder.
 
-It calls the command, in an environment in which this package is installed and Airflow need not be: `ragassay` is what the
-worker's PATH finds, or RAGASSAY names. The job itself says where it runs (`runtime.ray_address`). On Kubernetes a
-KubernetesPodOperator with the same arguments and the image of infra/Dockerfile.cpu does the same.
+It calls the command `ragassay`, from the worker's PATH or from the variable RAGASSAY; its environment needs this package, but
+not Airflow. The job file states where the job runs (`runtime.ray_address`). On Kubernetes, use a KubernetesPodOperator with
+the same arguments and the image of infra/Dockerfile.cpu.
 """
 
 import os
@@ -17,13 +17,13 @@ JOB = os.environ.get("RAGASSAY_JOB", "/opt/ragassay/infra/job_gpu.yaml")
 
 with DAG(
     dag_id="ragassay_nightly",
-    description="Says of every sentence of last night's RAG answers whether its context supports it",
+    description="Checks whether the context supports each sentence of the latest RAG responses",
     schedule="0 2 * * *",
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,  # a run scores whatever is new, of however many nights
-    max_active_runs=1,  # the output folder takes one at a time
+    catchup=False,  # a run scores all new logs, of any number of days
+    max_active_runs=1,  # only one run at a time can write the output folder
     default_args={
-        "retries": 2,  # a retry resumes: finished rows are not scored again
+        "retries": 2,  # a retry resumes; committed rows are not scored again
         "retry_delay": timedelta(minutes=15),
         "append_env": True,
         "env": {

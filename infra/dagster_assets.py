@@ -1,7 +1,7 @@
-"""The verdicts as a Dagster asset, every night: `dagster dev -f infra/dagster_assets.py`, or take it among your definitions.
+"""The verdicts as a nightly Dagster asset: `dagster dev -f infra/dagster_assets.py`, or add it to your definitions.
 
-It calls the command, in an environment in which this package is installed and Dagster need not be: `ragassay` is what PATH
-finds, or RAGASSAY names. The job itself says where it runs (`runtime.ray_address`).
+It calls the command `ragassay`, from PATH or from the variable RAGASSAY; its environment needs this package, but not Dagster.
+The job file states where the job runs (`runtime.ray_address`).
 """
 
 import os
@@ -16,10 +16,10 @@ JOB = os.environ.get("RAGASSAY_JOB", "/opt/ragassay/infra/job_gpu.yaml")
 
 @dg.asset(  # type: ignore[untyped-decorator]
     description="OUTPUT/scored/: score, verdict and sentences of every response",
-    retry_policy=dg.RetryPolicy(max_retries=2, delay=900),  # a retry resumes: finished rows are not scored again
+    retry_policy=dg.RetryPolicy(max_retries=2, delay=900),  # a retry resumes; committed rows are not scored again
 )
 def ragassay_verdicts(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """Run the job; what it prints, which holds nothing of the logs' texts, goes with the materialisation."""
+    """Run the job and attach its printed summary, which contains no log text, to the materialization."""
     command = [os.environ.get("RAGASSAY", "ragassay"), "run", INPUT, OUTPUT, "--config", JOB]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     context.log.info(done.stdout)

@@ -14,7 +14,7 @@ from ragassay.jobs.cli.output_files import count_rows, find_page, name_unwritabl
 from ragassay.jobs.cli.panels import Panel
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.export.run import ExportFormat
-from ragassay.jobs.integrations.publish.targets import TARGETS, Tool
+from ragassay.jobs.integrations.publish.targets import TARGETS, TargetName
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import open_output, read_manifest, require_text
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -137,7 +137,9 @@ def export(
 @act.add("publish audit/ --tool langfuse --dry-run")
 def publish(
     output: Output,
-    tool: Annotated[Tool, typer.Option("--tool", help="Tool that receives the verdicts; otel: any tool that accepts OTLP.")],
+    tool: Annotated[
+        TargetName, typer.Option("--tool", help="Tool that receives the verdicts; otel: any tool that accepts OTLP.")
+    ],
     config: Config = None,
     url: Annotated[
         str | None, typer.Option("--url", help="Address of the tool; default: the environment's. Keys come from there only.")
@@ -153,40 +155,42 @@ def publish(
 ) -> None:
     """Send new and changed verdicts to a tool that shows traces."""
     with command_console() as console:
-        from ragassay.jobs.integrations.publish.http import Http
-        from ragassay.jobs.integrations.publish.run import Done, Job, columns_to_take, rehearse
+        from ragassay.jobs.integrations.publish.http import ToolClient
+        from ragassay.jobs.integrations.publish.run import PublishJob, PublishResult, preview_publish, resolve_columns
         from ragassay.jobs.integrations.publish.run import publish as run_publish
-        from ragassay.jobs.integrations.publish.state import LOCK, State
-        from ragassay.jobs.integrations.publish.summary import print_published, print_rehearsed, refuse_unsent
-        from ragassay.jobs.integrations.publish.verdict import Wanted
+        from ragassay.jobs.integrations.publish.state import LOCK, PublishState
+        from ragassay.jobs.integrations.publish.summary import print_dry_run, print_published, raise_if_unsent
+        from ragassay.jobs.integrations.publish.verdict import VerdictSelection
 
         job_file = load_job(config)
         settings = job_file.integrations.publish
         folder = open_output(output)
         connection = TARGETS[tool].connect(url)
         destination = f"{tool} at {connection.url}"
-        selection = Wanted("", None, flagged_only, settings.text, settings.sentences)
+        selection = VerdictSelection("", None, flagged_only, settings.text, settings.sentences)
 
-        def make_job(snapshot: Folder, manifest: Manifest) -> Job:
+        def make_job(snapshot: Folder, manifest: Manifest) -> PublishJob:
             scored = open_scored(snapshot).require_verdicts().filter_partitions(partitions or [])
-            job = Job(snapshot, manifest, scored, TARGETS[tool], selection, settings.name, resend)
-            return replace(job, wanted=columns_to_take(job, settings.trace_column, settings.span_column))
+            job = PublishJob(snapshot, manifest, scored, TARGETS[tool], selection, settings.name, resend)
+            return replace(job, selection=resolve_columns(job, settings.trace_column, settings.span_column))
 
-        def send(snapshot: Folder, manifest: Manifest) -> Done:
+        def send(snapshot: Folder, manifest: Manifest) -> PublishResult:
             job = make_job(snapshot, manifest)
             with show_task("publishing", tool, unit="rows"):
-                return run_publish(job, Http(connection, settings.per_second), State(folder, tool, connection, settings.name))
+                return run_publish(
+                    job, ToolClient(connection, settings.per_second), PublishState(folder, tool, connection, settings.name)
+                )
 
         if dry_run:
-            state = State(folder, tool, connection, settings.name)
-            rehearsal = read_output(output, lambda *snapshot: rehearse(make_job(*snapshot), state), console)
-            print_rehearsed(*rehearsal, destination, console)
+            state = PublishState(folder, tool, connection, settings.name)
+            preview = read_output(output, lambda *snapshot: preview_publish(make_job(*snapshot), state), console)
+            print_dry_run(*preview, destination, console)
             return
         started = time.monotonic()
         with lock_output(folder, "publish", job_file.runtime.wait_seconds, console, LOCK):
-            done = read_output(output, send, console, whole=False)
-        print_published(done, destination, time.monotonic() - started, console)
-        refuse_unsent(done, destination)
+            result = read_output(output, send, console, whole=False)
+        print_published(result, destination, time.monotonic() - started, console)
+        raise_if_unsent(result, destination)
 
 
 @act.add("table audit/ --table delta:s3://lake/verdicts")
@@ -206,21 +210,22 @@ def table(
 ) -> None:
     """Write new and changed verdicts to a Delta or Iceberg table."""
     with command_console() as console:
-        from ragassay.jobs.integrations.tables.run import LOCK, WrittenTable, target_of, write_table
+        from ragassay.jobs.integrations.tables.run import LOCK, WrittenTable, open_target, write_table
 
         folder = open_output(output)
         job = load_job(config)
-        target = target_of(table_uri, folder, job.input.catalog)
+        target = open_target(table_uri, folder, job.input.catalog)
 
         def write(snapshot: Folder, manifest: Manifest) -> WrittenTable:
             with show_task("writing", "table", unit="partitions"):
                 return write_table(snapshot, manifest, target, name)
 
         with lock_output(folder, "table", job.runtime.wait_seconds, console, LOCK):
-            done = read_output(output, write, console, whole=False)
-        same = f"; {done.same:,} have these verdicts already" if done.same else ""
+            written = read_output(output, write, console, whole=False)
+        unchanged = f"; {written.unchanged:,} unchanged" if written.unchanged else ""
         console.print(
-            f"table   {target.uri}: {done.rows:,} rows in {done.partitions:,} partition(s) written{same}", markup=False
+            f"table   {target.uri}: {written.rows:,} rows in {written.partitions:,} partition(s) written{unchanged}",
+            markup=False,
         )
 
 

@@ -51,9 +51,9 @@ def init(
 ) -> None:
     """Write a commented job file for your logs, with the reason for every choice."""
     with command_console() as console:
-        from ragassay.jobs.init.run import init as run_init
+        from ragassay.jobs.init.run import write_init_job
 
-        run_init(input_uri, out, console)
+        write_init_job(input_uri, out, console)
 
 
 @audit.add("plan logs/ --config job.yaml")

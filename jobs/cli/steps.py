@@ -126,7 +126,7 @@ def tune(
 ) -> None:
     """Train a LoRA adapter for an SLM on labeled responses."""
     with command_console() as console:
-        from ragassay.jobs.training.run import UNTUNED, job_slm
+        from ragassay.jobs.training.run import UNTUNED, choose_slm
         from ragassay.jobs.training.run import tune as run_tune
         from ragassay.jobs.training.settings import load_training_settings
 
@@ -134,7 +134,7 @@ def tune(
         job = load_job(config)
         run_tune(
             job,
-            job_slm(job.members.slms if config else (UNTUNED,), slm, settings.base, adapter),
+            choose_slm(job.members.slms if config else (UNTUNED,), slm, settings.base, adapter),
             data,
             required_label_source(label, labels, None, job.evaluation),
             out,

@@ -14,7 +14,7 @@ from ragassay.jobs.forecast.estimate import Forecast, forecast_lines, forecast_r
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import try_engines, try_judge
 from ragassay.jobs.input import Logs, check_types
-from ragassay.jobs.integrations.traces.source import logs_to_look_at
+from ragassay.jobs.integrations.traces.source import preview_job_logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.progress.bar import format_duration
 from ragassay.jobs.progress.task import task
@@ -68,7 +68,7 @@ def plan(
     job = with_dtypes(job)
     with ExitStack() as staged:
         with task(progress, "checking", "logs"):
-            logs = staged.enter_context(logs_to_look_at(job.input, input_uri))
+            logs = staged.enter_context(preview_job_logs(job.input, input_uri))
             check_input(job, logs)
             check_types(logs, logs.files, logs.passthrough)
             new = staged.enter_context(TemporaryDirectory(prefix="ragassay-plan-"))

@@ -1,1 +1,1 @@
-"""`ragassay init`: a job file for logs that nobody has described yet."""
+"""Write a job file for new logs (`ragassay init`)."""

@@ -1,5 +1,4 @@
-"""Which column is the question, the context, the response, or the conversation: by names first, by what stands in them where
-names say nothing."""
+"""Choose the columns with question, context and response, or with conversations: by name first, otherwise by content."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,179 +6,185 @@ from itertools import product
 
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.init.columns import Column, mean
-from ragassay.jobs.init.names import Role, is_about, names_talk, rate_name, show_all
+from ragassay.jobs.init.names import ColumnRole, is_conversation_name, is_metadata_name, quote_names, rate_name
 from ragassay.jobs.input.documents import parse_documents
 from ragassay.jobs.input.messages import Conversation, parse_conversation, parse_turns
 from ragassay.pipeline.calibration.baselines import share_in_context, words_of
 
-CANDIDATES = 8  # columns of each role that are compared; a log may have hundreds of texts
-COMPARED = 100  # rows in which words of a response are looked for in a context
-BY_CONTENT = 0.35
-"""Share of a response's words that its context has, from which on the two are taken for what they are without fitting names."""
-ASKS = 0.2  # share of texts that end with a question mark, from which on they are questions whatever their name
-WORDS = 2.0  # words a text, on average, below which a column is a category rather than a text
-NEAR = 3.0
-"""Difference of names' fits below which another column could as well be meant; a name of another list's is as far as 10."""
-ANSWERED = 0.5  # share of the rows that have to hold a conversation with an answer
+MAX_CANDIDATES = 8  # compared columns per role; logs may have hundreds of text columns
+COMPARED_ROWS = 100  # rows whose response words are searched in the context
+MIN_CONTENT_SHARE = 0.35
+"""Share of a response's words in the context from which on a pair of columns is accepted without fitting names."""
+MIN_QUESTION_SHARE = 0.2  # share of texts ending with "?" from which on a column is a question without a fitting name
+MIN_WORDS = 2.0  # mean words per text below which a column is a category
+CLOSE_RATES = 3.0
+"""Difference of name ratings below which another column is reported as an alternative; different lists differ by about 10."""
+MIN_ANSWERED_SHARE = 0.5  # share of rows that must contain a conversation with an answer
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The column that was chosen for a key of `columns`.
+class ColumnChoice:
+    """The column chosen for a key of `columns`.
 
     Attributes:
         key: The key.
-        column: Its name; None where no column fits.
-        why: Reasons, in words.
-        doubts: What could be wrong with it, in words; empty where nothing is.
-        is_named: Whether its name says that it is.
-        texts: What is taken from it, by role, a text a row that was looked at; empty where there is none.
+        column: Name of the column; None if none fits.
+        reasons: Why it was chosen.
+        doubts: What could be wrong.
+        is_named: Whether its name fits.
+        texts: Role -> one text per sampled row, empty if missing.
     """
 
     key: str
     column: str | None
-    why: list[str]
+    reasons: list[str]
     doubts: Sequence[str] = ()
     is_named: bool = False
-    texts: Mapping[Role, list[str]] = field(default_factory=dict)
+    texts: Mapping[ColumnRole, list[str]] = field(default_factory=dict)
 
 
-def choose_columns(columns: Sequence[Column]) -> dict[Role, Choice]:
+def choose_columns(columns: Sequence[Column]) -> dict[ColumnRole, ColumnChoice]:
     """Choose a column for each role.
 
     Args:
         columns: All columns of the logs.
 
     Returns:
-        Role -> its column, no column twice. There is no context or no response where none fits, and no question where there
-        seems to be none.
+        Role -> column, each column once. Roles without a fitting column are missing.
     """
-    texts = [column for column in columns if column.passages and not column.holds_talk]
-    usable = {role: [column for column in texts if column.text or role is Role.CONTEXT] for role in Role}
-    rates = {(column, role): _rate(column, role) for role, found in usable.items() for column in found}
-    best = {role: sorted(found, key=lambda c: -rates[c, role])[:CANDIDATES] for role, found in usable.items()}
-    pairs = [(c, r) for c, r in product(best[Role.CONTEXT], best[Role.RESPONSE]) if c is not r]
-    shares = {(c, r): _share_of_words(r, c) for c, r in pairs}
-    questions = [*filter(_may_ask, best[Role.QUESTION]), None]
+    texts = [column for column in columns if column.is_context and not column.has_conversations]
+    usable = {role: [column for column in texts if column.is_text or role is ColumnRole.CONTEXT] for role in ColumnRole}
+    rates = {(column, role): _rate_column(column, role) for role, candidates in usable.items() for column in candidates}
+    best = {role: sorted(candidates, key=lambda c: -rates[c, role])[:MAX_CANDIDATES] for role, candidates in usable.items()}
+    pairs = [(c, r) for c, r in product(best[ColumnRole.CONTEXT], best[ColumnRole.RESPONSE]) if c is not r]
+    shares = {(c, r): _mean_shared_words(r, c) for c, r in pairs}
+    questions = [*filter(_can_be_question, best[ColumnRole.QUESTION]), None]
     triples = [(q, c, r) for (c, r), q in product(pairs, questions) if q is not c and q is not r]
 
     def rate_triple(triple: tuple[Column | None, Column, Column]) -> float:
         q, c, r = triple
-        rate = rates[c, Role.CONTEXT] + rates[r, Role.RESPONSE] + 3 * (shares[c, r] or 0) + (c.chars > r.chars)
-        return rate if q is None else rate + rates[q, Role.QUESTION] + 0.5 + (c.chars > q.chars)
+        rate = (
+            rates[c, ColumnRole.CONTEXT]
+            + rates[r, ColumnRole.RESPONSE]
+            + 3 * (shares[c, r] or 0)
+            + (c.mean_chars > r.mean_chars)
+        )
+        return rate if q is None else rate + rates[q, ColumnRole.QUESTION] + 0.5 + (c.mean_chars > q.mean_chars)
 
-    chosen = {role: best[role][0] for role in (Role.CONTEXT, Role.RESPONSE) if best[role]}
+    chosen = {role: best[role][0] for role in (ColumnRole.CONTEXT, ColumnRole.RESPONSE) if best[role]}
     share = None
-    if triples:  # else there are not even two columns of texts
+    if triples:  # otherwise there are fewer than two text columns
         question, context, response = max(triples, key=rate_triple)
         share = shares[context, response]
-        asked = {} if question is None else {Role.QUESTION: question}
-        chosen = {**asked, Role.CONTEXT: context, Role.RESPONSE: response}
-    chosen = {role: c for role, c in chosen.items() if role is Role.QUESTION or _fits(c, role, share)}
-    if not {Role.CONTEXT, Role.RESPONSE} <= chosen.keys():
+        question_choice = {} if question is None else {ColumnRole.QUESTION: question}
+        chosen = {**question_choice, ColumnRole.CONTEXT: context, ColumnRole.RESPONSE: response}
+    chosen = {role: c for role, c in chosen.items() if role is ColumnRole.QUESTION or _fits_role(c, role, share)}
+    if not {ColumnRole.CONTEXT, ColumnRole.RESPONSE} <= chosen.keys():
         share = None
     names = {column.name for column in chosen.values()}
-    return {r: _explain(c, r, share, [o.name for o in usable[r] if o.name not in names]) for r, c in chosen.items()}
+    return {r: _explain_choice(c, r, share, [o.name for o in usable[r] if o.name not in names]) for r, c in chosen.items()}
 
 
-def _share_of_words(response: Column, context: Column) -> float | None:
-    """Share of a response's words that its context has, on average; None where no row has both."""
-    both = [(r, c) for r, c in zip(response.texts, context.texts, strict=True) if r and c][:COMPARED]
+def _mean_shared_words(response: Column, context: Column) -> float | None:
+    """Return the mean share of a response's words in the context; None if no row has both."""
+    both = [(r, c) for r, c in zip(response.texts, context.texts, strict=True) if r and c][:COMPARED_ROWS]
     return mean([share_in_context(r, words_of([c])) for r, c in both]) if both else None
 
 
-def _may_ask(column: Column) -> bool:
-    """Whether a column may be the question: by its name, or as texts that ask, whose name says nothing else."""
-    if rate_name(column.name, Role.QUESTION):
+def _can_be_question(column: Column) -> bool:
+    """Return whether a column can be the question: by its name, or by its texts if the name has no other meaning."""
+    if rate_name(column.name, ColumnRole.QUESTION):
         return True
-    is_other = any(rate_name(column.name, role) for role in Role) or is_about(column.name)
-    return not is_other and column.asks >= ASKS and _differ(column)
+    has_other_name = any(rate_name(column.name, role) for role in ColumnRole) or is_metadata_name(column.name)
+    return not has_other_name and column.question_share >= MIN_QUESTION_SHARE and _has_distinct_values(column)
 
 
-def _rate(column: Column, role: Role) -> float:
-    """How well a column fits a role by itself; what a name says is worth more than all else together."""
-    own, words = rate_name(column.name, role), mean([len(text.split()) for text in column.filled])
-    rate = 2 * own - max(rate_name(column.name, other) for other in Role if other is not role)
-    if not own:
-        rate -= 2 * ((words < WORDS) + (not _differ(column)) + is_about(column.name))
+def _rate_column(column: Column, role: ColumnRole) -> float:
+    """Rate how well a column fits a role by itself; the name counts more than everything else together."""
+    own_rate, words = rate_name(column.name, role), mean([len(text.split()) for text in column.filled])
+    rate = 2 * own_rate - max(rate_name(column.name, item) for item in ColumnRole if item is not role)
+    if not own_rate:
+        rate -= 2 * ((words < MIN_WORDS) + (not _has_distinct_values(column)) + is_metadata_name(column.name))
     rate += len(column.filled) / max(1, len(column.texts))
-    if role is Role.QUESTION:
-        return rate + 2 * column.asks
-    if role is Role.CONTEXT:
-        return rate + 3 * column.lists + min(1.0, column.chars / 1000)
+    if role is ColumnRole.QUESTION:
+        return rate + 2 * column.question_share
+    if role is ColumnRole.CONTEXT:
+        return rate + 3 * column.is_list + min(1.0, column.mean_chars / 1000)
     return rate + min(1.0, words / 10)
 
 
-def _differ(column: Column) -> bool:
-    """Whether values are as many as texts are, and not those of a category; a handful of rows tells nothing."""
+def _has_distinct_values(column: Column) -> bool:
+    """Return whether values differ as texts do, not as categories; a few rows are not enough to decide."""
     return len(column.filled) < 20 or len(set(column.filled)) > 0.1 * len(column.filled)
 
 
-def _fits(column: Column, role: Role, share: float | None) -> bool:
-    """Whether a column is what it was taken for: by its name, or since the response's words stand in the context."""
-    return rate_name(column.name, role) > 0 or ((share or 0.0) >= BY_CONTENT and not is_about(column.name))
+def _fits_role(column: Column, role: ColumnRole, share: float | None) -> bool:
+    """Return whether a column fits a role: by its name, or because the response's words are in the context."""
+    return rate_name(column.name, role) > 0 or ((share or 0.0) >= MIN_CONTENT_SHARE and not is_metadata_name(column.name))
 
 
-def _explain(column: Column, role: Role, share: float | None, others: Sequence[str]) -> Choice:
+def _explain_choice(column: Column, role: ColumnRole, share: float | None, other_names: Sequence[str]) -> ColumnChoice:
     rate, decoded = rate_name(column.name, role), column.decoded
-    also = [name for name in others if rate_name(name, role) > max(0.0, rate - NEAR)]
+    alternatives = [name for name in other_names if rate_name(name, role) > max(0.0, rate - CLOSE_RATES)]
     lists = [len(value) for value in column.values if isinstance(value, list)]
     missing = 1 - len(column.filled) / max(1, len(column.texts))
     json = sum(value is not None for value in decoded) > len(decoded) / 2
-    passages = role is Role.CONTEXT and sum(parse_documents(value) is not None for value in decoded) > len(decoded) / 2
-    why = {
-        "by its name" if rate else "by what stands in it": True,
+    passages = role is ColumnRole.CONTEXT and sum(parse_documents(value) is not None for value in decoded) > len(decoded) / 2
+    reasons = {
+        "by its name" if rate else "by its content": True,
         f"lists of {mean(lists):.1f} texts": bool(lists),
-        f"{column.chars:,.0f} characters on average": column.chars > 0,
-        f"{column.asks:.0%} end with a question mark": role is Role.QUESTION and column.asks > 0,
-        f"the context has {share or 0:.0%} of the response's words": role is not Role.QUESTION and share is not None,
+        f"{column.mean_chars:,.0f} characters on average": column.mean_chars > 0,
+        f"{column.question_share:.0%} end with a question mark": role is ColumnRole.QUESTION and column.question_share > 0,
+        f"the context has {share or 0:.0%} of the response's words": role is not ColumnRole.QUESTION and share is not None,
         "passages as JSON": passages,
     }
     doubts = {
-        f"its name does not say that it is the {role}": not rate,
-        f"could be {show_all(also)} too": bool(also),
-        f"{missing:.0%} of the rows looked at have none": bool(column.values) and missing > 0.5,
-        "it holds JSON, which is read as plain text, brackets and all: of a context, lists of texts are passages": (
+        f"its name does not identify it as the {role}": not rate,
+        f"{quote_names(alternatives)} could be the {role} too": bool(alternatives),
+        f"it is empty in {missing:.0%} of the sampled rows": bool(column.values) and missing > 0.5,
+        "it contains JSON that is read as plain text; in a context, only JSON lists of texts are read as passages": (
             json and not passages
         ),
-        "hardly a word of it stands in the context": role is Role.RESPONSE and share is not None and share < 0.2,
+        "the context contains hardly any of its words": role is ColumnRole.RESPONSE and share is not None and share < 0.2,
     }
-    return Choice(role, column.name, _true(why), _true(doubts), rate > 0, {role: column.texts})
+    return ColumnChoice(role, column.name, _select_true(reasons), _select_true(doubts), rate > 0, {role: column.texts})
 
 
-def _true(texts: Mapping[str, bool]) -> list[str]:
-    return [text for text, holds in texts.items() if holds]
+def _select_true(texts: Mapping[str, bool]) -> list[str]:
+    return [text for text, is_true in texts.items() if is_true]
 
 
-def choose_talk(columns: Sequence[Column]) -> Choice | None:
-    """Choose the column with conversations, by what stands in it; by its name where there is no row to look at."""
-    found = [choice for column in columns if column.talk and (choice := _talk_in(column)) is not None]
-    return max(found, key=lambda c: (c.is_named, mean(list(map(len, c.texts[Role.CONTEXT])))), default=None)
+def choose_conversation(columns: Sequence[Column]) -> ColumnChoice | None:
+    """Choose the column with conversations by its content; by its name if there are no rows."""
+    choices = [
+        choice for column in columns if column.is_conversation and (choice := _choose_conversation_column(column)) is not None
+    ]
+    return max(choices, key=lambda c: (c.is_named, mean(list(map(len, c.texts[ColumnRole.CONTEXT])))), default=None)
 
 
-def _talk_in(column: Column) -> Choice | None:
-    is_named, values = names_talk(column.name), [value for value in column.values if value is not None]
-    talks = [talk for talk in map(_read_talk, values) if talk is not None and talk.response]
-    if len(talks) < ANSWERED * len(values) or not (values or is_named):
+def _choose_conversation_column(column: Column) -> ColumnChoice | None:
+    is_named, values = is_conversation_name(column.name), [value for value in column.values if value is not None]
+    conversations = [talk for talk in map(_read_conversation, values) if talk is not None and talk.response]
+    if len(conversations) < MIN_ANSWERED_SHARE * len(values) or not (values or is_named):
         return None
-    contexts = ["".join(document.text or "" for document in talk.documents or ()) for talk in talks]
-    share = len(list(filter(None, contexts))) / max(1, len(talks))
-    why = ["conversations: the last user turn is the question, the last assistant turn behind it the response"]
+    contexts = ["".join(document.text or "" for document in talk.documents or ()) for talk in conversations]
+    share = len(list(filter(None, contexts))) / max(1, len(conversations))
+    reasons = ["conversations: the last user turn is the question, the last assistant turn after it the response"]
     doubts = []
-    if talks:
-        why.append(f"{share:.0%} have passages in tool or system turns")
-    if talks and share < ANSWERED:
+    if conversations:
+        reasons.append(f"{share:.0%} have passages in tool or system turns")
+    if conversations and share < MIN_ANSWERED_SHARE:
         roles = ", ".join(Columns.model_fields["passage_roles"].default)
-        doubts.append(f"few have passages in turns of {roles}: other roles can be named in input.columns.passage_roles")
+        doubts.append(f"few have passages in turns of {roles}; set other roles in input.columns.passage_roles")
     texts = {
-        Role.QUESTION: [talk.question or "" for talk in talks],
-        Role.CONTEXT: contexts,
-        Role.RESPONSE: [talk.response or "" for talk in talks],
+        ColumnRole.QUESTION: [talk.question or "" for talk in conversations],
+        ColumnRole.CONTEXT: contexts,
+        ColumnRole.RESPONSE: [talk.response or "" for talk in conversations],
     }
-    return Choice("messages", column.name, why, doubts, is_named, texts)
+    return ColumnChoice("messages", column.name, reasons, doubts, is_named, texts)
 
 
-def _read_talk(value: object) -> Conversation | None:
+def _read_conversation(value: object) -> Conversation | None:
     try:
         return parse_conversation(parse_turns(value))
     except ValueError:

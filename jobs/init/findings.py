@@ -1,4 +1,4 @@
-"""What `init` finds out about an input, and about logs: all that a job file is written from."""
+"""Inspect logs: collect all facts from which the job file is written."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,174 +8,184 @@ import pyarrow as pa
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.labels import LabelSource, parse_labels
 from ragassay.jobs.init import errors
-from ragassay.jobs.init.choices import Choice, choose_columns, choose_talk
-from ragassay.jobs.init.columns import Column, columns_of, mean
-from ragassay.jobs.init.names import LABELS, Role, names_talk, rate_id, rate_name, show, show_all, words_of_name
+from ragassay.jobs.init.choices import ColumnChoice, choose_columns, choose_conversation
+from ragassay.jobs.init.columns import Column, mean, read_columns
+from ragassay.jobs.init.names import (
+    LABEL_WORDS,
+    ColumnRole,
+    is_conversation_name,
+    quote_name,
+    quote_names,
+    rate_id,
+    rate_name,
+    split_name,
+)
 from ragassay.jobs.input import Logs, check_row_ids, find_logs
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import SUPPORTED, passthrough_name
 
-ASKED = 0.5  # share of rows with a question, below which members that need none judge
-CHARS_A_TOKEN = 4  # roughly, of English
-IDS_CHECKED = 2_000_000
-"""Rows of a log whose ids are all read; of a larger one the run tells whether they are unique."""
-SLICES, MOST_VALUES, LONGEST_VALUE = 5, 50, 60  # columns; their values; characters of a value
+MIN_QUESTION_SHARE = 0.5  # share of rows with a question below which only members without questions are used
+CHARS_PER_TOKEN = 4  # approximately, in English
+MAX_CHECKED_IDS = 2_000_000
+"""Rows up to which all ids are read to check that they are unique; for larger logs the run checks it."""
+MAX_SLICES, MAX_SLICE_VALUES, MAX_VALUE_CHARS = 5, 50, 60  # columns; their values; characters of a value
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What is known of an input.
+    """Facts about an input.
 
     Attributes:
         files: Its files.
-        size: How large it is, in words.
-        sample: What was looked at, in words.
-        is_asked: Whether enough rows have a question for members that ask with it.
-        is_certain: Whether nothing but logs, or traces, is like this: by the names of columns, or by a retrieval.
-        doubts: What could be wrong, in words.
-        key: The first Hive key of an output.
-        slices: Columns to look at apart, by their names in an output.
-        preset: The tool that wrote these traces; None for logs.
-        choices: Columns of logs: those of question, context and response, or of messages; and of ids.
+        size: Its size, in words.
+        sample: What was sampled, in words.
+        has_questions: Whether enough rows have a question for members that need one.
+        is_certain: Whether its kind (logs or traces) is certain: by column names, or by a retrieval.
+        doubts: What could be wrong.
+        partition_key: First hive key of an output.
+        slices: Columns for `--slice`, by their names in an output.
+        preset: Tool that wrote the traces; None for logs.
+        choices: Chosen columns of logs: question, context and response, or messages; and row_id.
         labels: Columns with labels, by their names in an output -> whether `evaluation.true_means` must be set.
     """
 
     files: Logs
     size: str
     sample: str
-    is_asked: bool
+    has_questions: bool
     is_certain: bool
     doubts: Sequence[str]
-    key: str | None
+    partition_key: str | None
     slices: Sequence[str]
     preset: str | None = None
-    choices: Sequence[Choice] = ()
+    choices: Sequence[ColumnChoice] = ()
     labels: Mapping[str, bool] = field(default_factory=dict)
 
 
-def size_of(files: Logs) -> str:
-    """How large files are, in words."""
+def describe_size(files: Logs) -> str:
+    """Return the size of files in words."""
     return f"{len(files.files):,} file{'s' * (len(files.files) != 1)}, {files.size / (1 << 20):,.1f} MiB"
 
 
-def look_at_logs(uri: str) -> Findings:
-    """Look at logs: footers, and some rows.
+def inspect_logs(uri: str) -> Findings:
+    """Inspect logs: file footers and sampled rows.
 
     Args:
         uri: File, folder, glob or object-store URI.
 
     Raises:
-        InputError: They can't be read, or have no column that could be the context or the response.
+        InputError: The logs can't be read, or no column fits as context or response.
     """
     logs = find_logs(uri)
     if not logs.files:
         raise InputError(errors.NO_READABLE_FILE, uri=uri, files=len(logs.unreadable), reason=logs.unreadable[0].error)
-    columns = columns_of(logs)
+    columns = read_columns(logs)
     by_role, doubts = choose_columns(columns), list(_find_doubts(columns))
-    missing = [role for role in (Role.CONTEXT, Role.RESPONSE) if role not in by_role]
-    talk = choose_talk(columns) if missing else None
-    if missing and talk is None:
-        raise _no_column(uri, columns, missing, doubts)
-    found = [talk] if talk else list(by_role.values())
+    missing = [role for role in (ColumnRole.CONTEXT, ColumnRole.RESPONSE) if role not in by_role]
+    conversation = choose_conversation(columns) if missing else None
+    if missing and conversation is None:
+        raise _make_no_column_error(uri, columns, missing, doubts)
+    chosen = [conversation] if conversation else list(by_role.values())
     rows = sum(file.rows or 0 for file in logs.files)
-    row_id = _choose_row_id(logs, rows, columns, {choice.column for choice in found})
-    no_question = Choice(Role.QUESTION, None, ["no column's name or texts are like one"])
-    choices = [*([] if talk or Role.QUESTION in by_role else [no_question]), *found, row_id]
-    texts = {role: read for choice in found for role, read in choice.texts.items()}
-    asked = texts.get(Role.QUESTION)
+    row_id = _choose_row_id(logs, rows, columns, {choice.column for choice in chosen})
+    no_question = ColumnChoice(ColumnRole.QUESTION, None, ["no column fits by name or content"])
+    choices = [*([] if conversation or ColumnRole.QUESTION in by_role else [no_question]), *chosen, row_id]
+    texts = {role: read for choice in chosen for role, read in choice.texts.items()}
+    questions = texts.get(ColumnRole.QUESTION)
     labels = _find_labels(columns)
     partitions = dict.fromkeys(file.partition for file in logs.files if file.partition)
     keys = list(dict.fromkeys(key for partition in partitions for key, _ in partition))
-    taken = {*(choice.column for choice in choices), *labels}
-    parted = f", {len(partitions):,} partition(s) by {show_all(keys)}" if keys else ""
+    taken_columns = {*(choice.column for choice in choices), *labels}
+    partition_text = f", {len(partitions):,} partition(s) by {quote_names(keys)}" if keys else ""
     return Findings(
         files=logs,
-        size=f"{rows:,} row{'s' * (rows != 1)} in {size_of(logs)}{parted}",
+        size=f"{rows:,} row{'s' * (rows != 1)} in {describe_size(logs)}{partition_text}",
         sample=_describe_sample(rows, max((len(column.values) for column in columns), default=0), texts),
-        is_asked=asked is not None and len(list(filter(None, asked))) >= ASKED * len(asked),
-        is_certain=all(c.is_named and "." not in (c.column or "") for c in found if c.key != Role.QUESTION),
-        doubts=[] if talk else doubts,
-        key=next(iter(keys), None),
-        slices=[*(key for key in keys if key not in taken), *_find_slices(columns, taken)][:SLICES],
+        has_questions=questions is not None and len(list(filter(None, questions))) >= MIN_QUESTION_SHARE * len(questions),
+        is_certain=all(c.is_named and "." not in (c.column or "") for c in chosen if c.key != ColumnRole.QUESTION),
+        doubts=[] if conversation else doubts,
+        partition_key=next(iter(keys), None),
+        slices=[*(key for key in keys if key not in taken_columns), *_find_slices(columns, taken_columns)][:MAX_SLICES],
         choices=choices,
         labels=labels,
     )
 
 
-def _describe_sample(rows: int, sampled: int, texts: Mapping[Role, Sequence[str]]) -> str:
+def _describe_sample(rows: int, sampled: int, texts: Mapping[ColumnRole, Sequence[str]]) -> str:
     if not sampled:
-        return "There is no row to look at yet, so names and types decided."
+        return "The logs have no rows yet, so only names and types were used."
     chars = {role: mean(list(map(len, read))) for role, read in texts.items()}
     lengths = ", ".join(f"{role} {length:,.0f}" for role, length in chars.items())
-    tokens = sum(chars.values()) / CHARS_A_TOKEN
+    tokens = sum(chars.values()) / CHARS_PER_TOKEN
     return (
-        f"Characters on average, of {sampled:,} rows looked at: {lengths}; roughly {tokens:,.0f} tokens a row, "
-        f"{rows * tokens:,.0f} in all."
+        f"Mean characters in {sampled:,} sampled rows: {lengths}; about {tokens:,.0f} tokens per row, "
+        f"{rows * tokens:,.0f} in total."
     )
 
 
-def _no_column(uri: str, columns: Sequence[Column], missing: Sequence[Role], notes: Sequence[str]) -> InputError:
+def _make_no_column_error(
+    uri: str, columns: Sequence[Column], missing: Sequence[ColumnRole], notes: Sequence[str]
+) -> InputError:
     lines = []
     for column in columns:
-        length = f", {column.chars:,.0f} characters on average" if column.passages and column.filled else ""
-        lines.append(f"  {show(column.name)}: {column.kind}{length}")
+        length = f", {column.mean_chars:,.0f} characters on average" if column.is_context and column.filled else ""
+        lines.append(f"  {quote_name(column.name)}: {column.type_name}{length}")
     lines += [f"  note: {note}" for note in notes]
     return InputError(errors.NO_COLUMN_FITS, uri=uri, roles=" or as ".join(missing), lines="\n".join(lines))
 
 
-def _choose_row_id(logs: Logs, rows: int, columns: Sequence[Column], taken: Collection[str | None]) -> Choice:
-    """The column of the ids: by its name, and since no value is missing or stands twice."""
-    fits = [c for c in columns if c.name not in taken and c.ids and c.everywhere and rate_id(c.name)]
+def _choose_row_id(logs: Logs, rows: int, columns: Sequence[Column], taken: Collection[str | None]) -> ColumnChoice:
+    """Choose the column with ids: by its name, with no missing and no repeated values."""
+    fits = [c for c in columns if c.name not in taken and c.is_id and c.is_in_all_files and rate_id(c.name)]
     fits = [c for c in fits if None not in c.values and len(set(c.values)) == len(c.values)]
     for column in sorted(fits, key=lambda c: -rate_id(c.name)):
-        if rows > IDS_CHECKED:
-            why = "by its name; no id stands twice in the rows looked at, the run looks at all"
-            return Choice("row_id", column.name, [why])
+        if rows > MAX_CHECKED_IDS:
+            reason = "by its name; the sampled ids are unique, the run checks all of them"
+            return ColumnChoice("row_id", column.name, [reason])
         try:
             check_row_ids(logs, logs.files, Columns(row_id=column.name))
         except InputError:
             continue
-        return Choice("row_id", column.name, ["by its name, and no id is missing or stands twice"])
-    why = "no column's name and values are those of an id of each row: ids are made from file and row number"
-    return Choice("row_id", None, [why])
+        return ColumnChoice("row_id", column.name, ["by its name; no id is missing or repeated"])
+    reason = "no column has unique ids by name and values; ids are made from file and row number"
+    return ColumnChoice("row_id", None, [reason])
 
 
 def _find_labels(columns: Sequence[Column]) -> dict[str, bool]:
-    """Columns with labels of responses that `evaluate` takes."""
-    found: dict[str, bool] = {}
+    """Return the columns with labels of responses that `evaluate` accepts."""
+    labels: dict[str, bool] = {}
     for column in columns:
         values = [value for value in column.values if value is not None]
-        if not values or not set(LABELS) & set(words_of_name(column.name)):
+        if not values or not set(LABEL_WORDS) & set(split_name(column.name)):
             continue
         for meaning in (SUPPORTED, None):
             try:
                 parse_labels(pa.array(values), LabelSource(column.name, meaning))
             except (InputError, pa.ArrowException):
                 continue
-            found[passthrough_name(column.name)] = meaning is not None
-    return found
+            labels[passthrough_name(column.name)] = meaning is not None
+    return labels
 
 
 def _find_slices(columns: Sequence[Column], taken: Collection[str | None]) -> Iterator[str]:
-    """Columns with a few short values, which `--slice` could look at."""
+    """Return columns with few and short values, for `--slice`."""
     for column in columns:
         values = [value for value in column.values if isinstance(value, str | int)]
-        few = 2 <= len(set(values)) <= min(MOST_VALUES, len(values) // 3)
-        short = all(len(str(value)) <= LONGEST_VALUE for value in values)
-        if column.name not in taken and few and short and not rate_id(column.name):
+        has_few_values = 2 <= len(set(values)) <= min(MAX_SLICE_VALUES, len(values) // 3)
+        has_short_values = all(len(str(value)) <= MAX_VALUE_CHARS for value in values)
+        if column.name not in taken and has_few_values and has_short_values and not rate_id(column.name):
             yield passthrough_name(column.name)
 
 
 def _find_doubts(columns: Sequence[Column]) -> Iterator[str]:
-    """Columns that look like what is wanted, and can't be read as it, or could be read in place of others."""
+    """Report columns that could be used but can't be read, and columns with conversations."""
     for column in columns:
-        roles = [role for role in Role if rate_name(column.name, role)]
-        here = f"{show(column.name)} ({column.kind})"
-        if column.holds_talk if column.passages else column.talk or names_talk(column.name):
-            setting = "`input: {columns: {messages: …}}`"
-            yield f"{here} holds conversations: {setting} reads them, in place of the columns that were taken"
-        elif not column.everywhere and roles:
-            yield f"{here} is not in all files"
-        elif roles and not (column.passages if Role.CONTEXT in roles else column.text):
-            read = "a string or a list of strings or structs with a text" if Role.CONTEXT in roles else "a string"
-            yield f"{here} could be the {roles[0]} by its name, and only {read} is read"
+        roles = [role for role in ColumnRole if rate_name(column.name, role)]
+        description = f"{quote_name(column.name)} ({column.type_name})"
+        if column.has_conversations if column.is_context else column.is_conversation or is_conversation_name(column.name):
+            yield f"{description} contains conversations; `input: {{columns: {{messages: …}}}}` reads them"
+        elif not column.is_in_all_files and roles:
+            yield f"{description} is not in all files"
+        elif roles and not (column.is_context if ColumnRole.CONTEXT in roles else column.is_text):
+            expected = "a string or a list of strings or structs with a text" if ColumnRole.CONTEXT in roles else "a string"
+            yield f"{description} could be the {roles[0]} by its name, but its type is not {expected}"

@@ -1,4 +1,4 @@
-"""An export of traces, in the place of logs: known by its records, which only the tool that wrote them has like this."""
+"""Detect an export of traces: only the tool that wrote its records has records of this form."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,131 +7,130 @@ from itertools import islice
 
 import pyarrow as pa
 
-from ragassay.jobs.init.columns import spread
-from ragassay.jobs.init.findings import Findings, size_of
-from ragassay.jobs.init.names import SYNONYMS, Role, words_of_name
+from ragassay.jobs.init.columns import pick_evenly
+from ragassay.jobs.init.findings import Findings, describe_size
+from ragassay.jobs.init.names import SYNONYMS, ColumnRole, split_name
 from ragassay.jobs.input import LogFile, Logs
-from ragassay.jobs.integrations.traces.export import Damage, Record, export_files, records
-from ragassay.jobs.integrations.traces.presets import ODD, PRESETS
-from ragassay.jobs.integrations.traces.spans import RETRIEVALS, Kind, Span
+from ragassay.jobs.integrations.traces.export import ExportRecord, UnreadablePart, find_export_files, read_records
+from ragassay.jobs.integrations.traces.presets import PRESETS, RECORD_ERRORS
+from ragassay.jobs.integrations.traces.spans import RETRIEVAL_KINDS, Span, SpanKind
 from ragassay.pipeline.errors import InputError
 
-FILES = 16  # that are looked at, spread over all of them
-RECORDS, SPANS = 100, 400  # of each, at most; a record of OpenTelemetry may hold hundreds of spans
-STRAY = 0.1  # share of the records above which rows of logs among them are what is meant
-DAMAGES = 10  # lines that can't be read, after which a file is no export
-TELLING = (Kind.GENERATION, *RETRIEVALS)
-"""Kinds of spans that no other tool's records, and no logs, are taken for."""
+SAMPLED_FILES = 16  # evenly spread
+MAX_RECORDS, MAX_SPANS = 100, 400  # per file; a record of OpenTelemetry may contain hundreds of spans
+MAX_STRAY_SHARE = 0.1  # share of log rows among the records above which the input is logs
+MAX_UNREADABLE = 10  # unreadable parts after which a file is not an export
+DISTINCTIVE_KINDS = (SpanKind.GENERATION, *RETRIEVAL_KINDS)
+"""Kinds of spans that records of other tools, and logs, do not match."""
 
 
 @dataclass
 class _Tally:
-    """What one preset makes of the records."""
+    """Counts of the spans that one preset reads from the records."""
 
-    kinds: Counter[Kind] = field(default_factory=Counter)
-    others: int = 0  # records without a span
-    texts: int = 0  # retrievals with texts of passages
-    asked: bool = False  # whether a root, or a trace as a whole, asks
-    placed: int = 0  # times and parents that were read
+    kinds: Counter[SpanKind] = field(default_factory=Counter)
+    other_records: int = 0  # records without spans
+    text_retrievals: int = 0  # retrievals with passage texts
+    has_question: bool = False  # whether a root or a trace has a question
+    placement_fields: int = 0  # times and parents found
 
     def add(self, spans: list[Span]) -> int:
-        """Count the spans of a record.
-
-        Returns:
-            How many they are.
-        """
-        self.others += not spans
+        """Count the spans of a record and return their number."""
+        self.other_records += not spans
         for span in spans:
             self.kinds[span.kind] += 1
-            self.texts += span.kind in RETRIEVALS and any(document.text for document in span.documents or ())
-            self.asked |= bool(span.question) and (span.kind is Kind.TRACE or span.root or span.parent_id is None)
-            self.placed += (span.start is not None) + (span.end is not None) + (span.parent_id is not None)
+            self.text_retrievals += span.kind in RETRIEVAL_KINDS and any(document.text for document in span.documents or ())
+            self.has_question |= bool(span.question) and (span.kind is SpanKind.TRACE or span.root or span.parent_id is None)
+            self.placement_fields += (span.start is not None) + (span.end is not None) + (span.parent_id is not None)
         return len(spans)
 
     @property
     def fit(self) -> tuple[int, int]:
-        """How well the preset fits; two may know a record's ids, and one of them its times."""
-        return sum(self.kinds[kind] for kind in TELLING), self.placed
+        """How well the preset fits: distinctive spans first, then times and parents. Two presets may read the same ids."""
+        return sum(self.kinds[kind] for kind in DISTINCTIVE_KINDS), self.placement_fields
 
 
-def look_at_traces(uri: str) -> Findings | None:
-    """Look whether an input is an export of traces.
+def inspect_traces(uri: str) -> Findings | None:
+    """Return the findings about an export of traces.
 
     Args:
-        uri: A file, a folder, a glob, on a disk or an object store.
+        uri: File, folder or glob, on a disk or in an object store.
 
     Returns:
-        What it is; None where it is none, or mostly logs. Other readers have better messages then.
+        None if the input is no export of traces, or mostly logs; other readers then have better error messages.
     """
     try:
-        export = export_files(uri)
+        export = find_export_files(uri)
     except InputError:
         return None
-    tallies, seen, rows = {preset: _Tally() for preset in PRESETS}, 0, 0
-    for file in spread(export.files, FILES):
-        spans = 0
-        for record in islice(_records(export, file), RECORDS):
-            seen += 1
-            rows += _is_row(record)
-            spans += max(tally.add(_spans(preset, record)) for preset, tally in tallies.items())
-            if spans >= SPANS:
+    tallies, record_count, row_count = {preset: _Tally() for preset in PRESETS}, 0, 0
+    for file in pick_evenly(export.files, SAMPLED_FILES):
+        span_count = 0
+        for record in islice(_read_records(export, file), MAX_RECORDS):
+            record_count += 1
+            row_count += _is_log_row(record)
+            span_count += max(tally.add(_parse_spans(preset, record)) for preset, tally in tallies.items())
+            if span_count >= MAX_SPANS:
                 break
     preset, tally = max(tallies.items(), key=lambda item: item[1].fit)
-    if not tally.fit[0] or rows > STRAY * seen:
+    if not tally.fit[0] or row_count > MAX_STRAY_SHARE * record_count:
         return None
-    retrieves = any(tally.kinds[kind] for kind in RETRIEVALS)
+    has_retrievals = any(tally.kinds[kind] for kind in RETRIEVAL_KINDS)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in tally.kinds.most_common())
-    others = f"; records without a span: {tally.others:,}" if tally.others else ""
+    other_text = f"; records without spans: {tally.other_records:,}" if tally.other_records else ""
     doubts = []
-    if not retrieves:
-        doubts.append("none of them is a retrieval: a trace without one has the status no_context, and no verdict")
-    elif not tally.texts:
-        doubts.append("no retrieval tells texts, but ids at most: such a trace has the status no_context, and no verdict")
-    if rows:
-        doubts.append(f"{rows:,} of {seen:,} records are rows of logs, and would be passed over")
-    elif tally.others > seen / 2:
-        doubts.append(f"{tally.others:,} of {seen:,} records are no spans, and would be passed over")
+    if not has_retrievals:
+        doubts.append("none of them is a retrieval; a trace without one gets the status no_context and no verdict")
+    elif not tally.text_retrievals:
+        doubts.append("no retrieval has texts, at most ids; such a trace gets the status no_context and no verdict")
+    if row_count:
+        doubts.append(f"{row_count:,} of {record_count:,} records are rows of logs and would be skipped")
+    elif tally.other_records > record_count / 2:
+        doubts.append(f"{tally.other_records:,} of {record_count:,} records are not spans and would be skipped")
     return Findings(
         files=export,
-        size=f"traces of {preset} in {size_of(export)}",
-        sample=f"Of {seen:,} records looked at, spans by kind: {kinds}; retrievals with texts: {tally.texts:,}{others}.",
-        is_asked=tally.asked,
-        is_certain=retrieves,
+        size=f"traces of {preset} in {describe_size(export)}",
+        sample=(
+            f"Of {record_count:,} sampled records, spans by kind: {kinds}; retrievals with texts: {tally.text_retrievals:,}"
+            f"{other_text}."
+        ),
+        has_questions=tally.has_question,
+        is_certain=has_retrievals,
         doubts=doubts,
         preset=preset,
         slices=["model", "trace_name"],
-        key="dt",
+        partition_key="dt",
     )
 
 
-class _NoExportError(Exception):
-    """A file has so many lines that can't be read."""
+class _NotAnExportError(Exception):
+    """A file has too many unreadable lines for an export."""
 
 
-def _records(export: Logs, file: LogFile) -> Iterator[Record]:
-    """Records of a file; what can't be read is passed over, the run tells of it."""
-    damages: list[Damage] = []
+def _read_records(export: Logs, file: LogFile) -> Iterator[ExportRecord]:
+    """Read the records of a file; unreadable parts are skipped, the run reports them."""
+    unreadable: list[UnreadablePart] = []
 
-    def note(damage: Damage) -> None:
-        damages.append(damage)
-        if len(damages) == DAMAGES:
-            raise _NoExportError
+    def count_unreadable(damage: UnreadablePart) -> None:
+        unreadable.append(damage)
+        if len(unreadable) == MAX_UNREADABLE:
+            raise _NotAnExportError
 
     try:
-        yield from records(export.fs, file, note, buffer=1 << 20)
-    except (OSError, pa.ArrowException, _NoExportError):
+        yield from read_records(export.fs, file, count_unreadable, buffer_size=1 << 20)
+    except (OSError, pa.ArrowException, _NotAnExportError):
         return
 
 
-def _is_row(record: Record) -> bool:
-    """Whether a record is a row of logs: it has a context and a response of its own, by their usual names."""
+def _is_log_row(record: ExportRecord) -> bool:
+    """Return whether a record is a row of logs: it has a context and a response by their common names."""
     texts = [name for name, value in record.items() if value and isinstance(value, str | bytes | list)]
-    names = {"_".join(words_of_name(name)) for name in texts}
-    return all(not names.isdisjoint(SYNONYMS[role]) for role in (Role.CONTEXT, Role.RESPONSE))
+    names = {"_".join(split_name(name)) for name in texts}
+    return all(not names.isdisjoint(SYNONYMS[role]) for role in (ColumnRole.CONTEXT, ColumnRole.RESPONSE))
 
 
-def _spans(preset: str, record: Record) -> list[Span]:
+def _parse_spans(preset: str, record: ExportRecord) -> list[Span]:
     try:
         return list(PRESETS[preset](record))
-    except ODD:
+    except RECORD_ERRORS:
         return []

@@ -26,8 +26,8 @@ from rich.console import Console
 
 from ragassay.jobs.config.job import Job, with_dtypes
 from ragassay.jobs.input import Logs, check_no_overlap
-from ragassay.jobs.integrations.lineage.events import run_events
-from ragassay.jobs.integrations.traces.source import logs_of
+from ragassay.jobs.integrations.lineage.events import send_run_events
+from ragassay.jobs.integrations.traces.source import find_job_logs
 from ragassay.jobs.output.commits import discard_pending
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import MANIFEST, open_output, read_manifest, write_manifest
@@ -128,7 +128,7 @@ def _run(job: Job, input_uri: str | None, output: Folder, console: Console, opti
     run, command = _make_run(traces), options.command.value
     with (
         lock_output(output, command, job.runtime.wait_seconds, console) as note,
-        run_events(job.integrations.openlineage, command, logs, output, run, console) as end_events,
+        send_run_events(job.integrations.openlineage, command, logs, output, run, console) as end_events,
     ):
         if note:
             console.print(note, markup=False)
@@ -160,7 +160,9 @@ def _read_input(job: Job, uri: str, output: Folder, console: Console, *, staged:
         The logs, and the counts of the traces that were staged.
     """
     with task(console, "checking", "logs", unit="files"):
-        logs, traces = logs_of(job.input, uri, output, wait=job.runtime.wait_seconds, console=console, staged=staged)
+        logs, traces = find_job_logs(
+            job.input, uri, output, wait_seconds=job.runtime.wait_seconds, console=console, is_staged=staged
+        )
         check_input(job, logs)
         if job.input.preset is None:  # staged traces are inside OUTPUT, their source is not
             check_no_overlap(logs, output)

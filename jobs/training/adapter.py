@@ -6,27 +6,33 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ragassay.jobs.training.train import Look, Recipe
+from ragassay.jobs.training.train import HeldOutMeasurement, Recipe
 from ragassay.pipeline.engines.adapter import SETTINGS_FILE, WEIGHTS_FILE, find_adapter
 from ragassay.pipeline.engines.weights import identify_weights
 from ragassay.pipeline.slm.config import ADAPTER_SETTINGS, Slm
 
-TRAINING = "training.json"
+TRAINING_FILE = "training.json"
 
 
 def write_adapter(
-    model: Any, slm: Slm, recipe: Recipe, counts: dict[str, int], data: str, looks: Sequence[Look], folder: Path
+    model: Any,
+    slm: Slm,
+    recipe: Recipe,
+    counts: dict[str, int],
+    data: str,
+    measurements: Sequence[HeldOutMeasurement],
+    folder: Path,
 ) -> None:
-    """Write what `adapter:` of an SLM reads.
+    """Write the adapter folder that `adapter:` of an SLM reads.
 
     Args:
         model: The trained peft model.
-        slm: The SLM that it was trained as.
-        recipe: How.
-        counts: What it was trained on.
-        data: Its name.
-        looks: The held-out figures.
-        folder: Where to.
+        slm: The SLM that was trained.
+        recipe: Training settings.
+        counts: Counts of the training data.
+        data: Name of the training data.
+        measurements: Held-out measurements.
+        folder: Folder to write.
     """
     import torch
     from peft import get_peft_model_state_dict
@@ -42,61 +48,61 @@ def write_adapter(
         {name: value.detach().cpu().to(torch.bfloat16).contiguous() for name, value in weights.items()}, folder / WEIGHTS_FILE
     )
     settings = slm.model_dump(mode="json", include=set(ADAPTER_SETTINGS)) | {"base": identify_weights(slm.model)}
-    _write(folder / SETTINGS_FILE, settings)
-    training = {"data": data, "recipe": asdict(recipe), "counts": counts, "looks": [asdict(look) for look in looks]}
-    before = _trainings(slm.adapter) if slm.adapter else []
-    _write(folder / TRAINING, training | ({"before": before} if before else {}))
-    (folder / "README.md").write_text(_card(slm, config, recipe, counts, data, looks, before), encoding="utf-8")
+    _write_json(folder / SETTINGS_FILE, settings)
+    training = {"data": data, "recipe": asdict(recipe), "counts": counts, "looks": [asdict(look) for look in measurements]}
+    earlier = _read_trainings(slm.adapter) if slm.adapter else []
+    _write_json(folder / TRAINING_FILE, training | ({"before": earlier} if earlier else {}))
+    (folder / "README.md").write_text(_render_card(slm, config, recipe, counts, data, measurements, earlier), encoding="utf-8")
 
 
-def _trainings(adapter: str) -> list[dict[str, Any]]:
-    """The trainings that made an adapter, oldest first; empty where it does not tell."""
-    path = find_adapter(adapter) / TRAINING
+def _read_trainings(adapter: str) -> list[dict[str, Any]]:
+    """Return the trainings that made an adapter, oldest first; empty if it has no record."""
+    path = find_adapter(adapter) / TRAINING_FILE
     if not path.exists():
         return []
     last = json.loads(path.read_text(encoding="utf-8"))
     return [*last.pop("before", []), last]
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def _write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _card(
+def _render_card(
     slm: Slm,
     config: Any,
     recipe: Recipe,
     counts: dict[str, int],
     data: str,
-    looks: Sequence[Look],
-    before: Sequence[dict[str, Any]],
+    measurements: Sequence[HeldOutMeasurement],
+    earlier: Sequence[dict[str, Any]],
 ) -> str:
-    best = max(looks, key=lambda look: look.worth)
-    watched = list(looks[0].watched)
-    earlier = sum(training["looks"][-1]["tokens"] for training in before)
+    best = max(measurements, key=lambda look: look.selection_score)
+    watched = list(measurements[0].watched)
+    earlier_tokens = sum(training["looks"][-1]["tokens"] for training in earlier)
     lines = [
         f"# A verifier: LoRA adapter for {slm.model}",
         "",
         f"Trained by `ragassay tune` on {data}: "
-        + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
+        + ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
         + ".",
         f"Rank {config.r} on {len(config.target_modules)} matrices, peak learning rate {recipe.learning_rate:g}, "
-        f"{recipe.batch} labels a step, seed {recipe.seed}"
-        + (f"; it went on from the adapter {slm.adapter}" if slm.adapter else "")
-        + (f", trained on {earlier:,} tokens before ({TRAINING})." if earlier else "."),
+        f"{recipe.batch} labels per step, seed {recipe.seed}"
+        + (f"; continued from the adapter {slm.adapter}" if slm.adapter else "")
+        + (f", which was trained on {earlier_tokens:,} tokens ({TRAINING_FILE})." if earlier_tokens else "."),
         "",
         f"Best on {'the watched logs' if watched else 'held-out contexts'} after {best.tokens:,} tokens "
         f"({best.labels:,} labels): held-out loss {best.loss:.3f}, AUROC {best.auroc:.3f}.",
-        "Held-out contexts of the training data say little about other data: measure with `ragassay evaluate` on your own.",
+        "Held-out contexts of the training data predict little about other data: run `ragassay evaluate` on your own.",
         "",
         f"| {' | '.join(['tokens', 'labels', 'training loss', 'held-out loss', 'held-out AUROC', *watched])} |",
         f"|{' --- |' * (5 + len(watched))}",
-        *map(_look_line, looks),
+        *map(_format_row, measurements),
         "",
     ]
     return "\n".join(lines)
 
 
-def _look_line(look: Look) -> str:
-    figures = (look.train_loss, look.loss, look.auroc, *look.watched.values())
-    return f"| {look.tokens:,} | {look.labels:,} | {' | '.join(f'{figure:.3f}' for figure in figures)} |"
+def _format_row(measurement: HeldOutMeasurement) -> str:
+    figures = (measurement.train_loss, measurement.loss, measurement.auroc, *measurement.watched.values())
+    return f"| {measurement.tokens:,} | {measurement.labels:,} | {' | '.join(f'{figure:.3f}' for figure in figures)} |"

@@ -1,4 +1,4 @@
-"""Labelled logs as training examples: prompts that scoring would send, grouped by context."""
+"""Convert labeled logs to training examples: the prompts of scoring, grouped by context."""
 
 import hashlib
 from collections import Counter
@@ -15,7 +15,7 @@ from ragassay.jobs.display.quoted import quote_value
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, Label, LabelSource, compute_sentence_truth, parse_labels
 from ragassay.jobs.storage.folder import read_user_table
 from ragassay.jobs.training import errors
-from ragassay.jobs.training.reviewed import reviewed_log
+from ragassay.jobs.training.reviewed import read_reviewed_log
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import split
@@ -23,22 +23,30 @@ from ragassay.pipeline.token_tree.tree import size
 from ragassay.pipeline.training.corrupt import synthetic
 from ragassay.pipeline.training.loss import Pair, Unit
 
-Said = tuple[str | None, tuple[str, ...], str]
-"""Question, passages and response."""
+ExampleKey = tuple[str | None, tuple[str, ...], str]
+"""Question, passages and response of a row."""
 
-MORE = ("weight", "smoothing", "of")
-"""Columns that a labelled log may have besides."""
+OPTIONAL_COLUMNS = ("weight", "smoothing", "of")
+"""Optional columns of a labeled log."""
 
-LEGAL: dict[str, tuple[Callable[[Any], bool], str]] = {
+COLUMN_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "weight": (lambda x: isinstance(x, int | float) and 0 < x < inf, "numbers above 0"),
     "smoothing": (lambda x: isinstance(x, int | float) and 0 <= x < 0.5, "numbers from 0 to below 0.5"),
     "of": (lambda x: isinstance(x, str), "responses"),
 }
+"""Optional column -> check of a value, and the allowed values in words."""
 
 
 @dataclass
-class Group:
-    """All labels about one context, the minimal pairs among them, and the tokens of the tree of their prompts."""
+class ContextGroup:
+    """Labels about one context.
+
+    Attributes:
+        context: SHA-256 of the passages.
+        units: Labeled prompts.
+        tokens: Tokens of the prompts' token tree, in which shared prefixes count once.
+        pairs: Minimal pairs among the prompts.
+    """
 
     context: str
     units: list[Unit] = field(default_factory=list)
@@ -48,14 +56,14 @@ class Group:
 
 @dataclass
 class Examples:
-    """What a labelled log gives to train on.
+    """Training examples of a labeled log.
 
     Attributes:
-        groups: Labels by context, in the log's order.
-        counts: What was taken and what left out: units by label, rows by reason.
+        groups: Labels by context, in the order of the log.
+        counts: Units by label, and rows that were left out, by reason.
     """
 
-    groups: list[Group]
+    groups: list[ContextGroup]
     counts: Counter[str]
 
 
@@ -69,29 +77,28 @@ def read_examples(
     *,
     corruptions: int = 0,
 ) -> Examples:
-    """Turn a labelled log into training examples.
+    """Convert a labeled log to training examples.
 
-    A sentence that labelled sentences or spans speak of has a label of its own. Else every sentence of a correct response is
-    supported, and of any other response at least one is not. Columns may say more of a row: `weight`, how much it counts
-    (1); `smoothing`, the chance that its label is wrong (0); `of`, the response over the same context that it changes a
-    little.
+    A sentence with sentence labels or spans is labeled by them. Otherwise every sentence of a correct response is supported,
+    and at least one sentence of any other response is not. Optional columns of a row: `weight` (default 1); `smoothing`, the
+    probability that its label is wrong (default 0); `of`, the response over the same context of which this one is a variant.
 
     Args:
-        uri: Parquet file; or, where the labels are in a file, the output folder that it speaks of.
-        source: Where its labels are.
-        columns: Names of its columns.
+        uri: Parquet file; or, if the labels are in a separate file, the output folder that they refer to.
+        source: Location of the labels.
+        columns: Names of the columns.
         builder: Prompts of the SLM.
         nlp: The splitter.
-        max_tokens: A longer prompt is left out, and counted.
-        corruptions: Synthetic statements of each label that every context gets; see `pipeline.training.corrupt`.
+        max_tokens: Rows with a longer prompt are left out and counted.
+        corruptions: Synthetic statements per label and context; see `pipeline.training.corrupt`.
 
     Raises:
-        InputError: The file can't be read, lacks a column, or has no two classes of labels.
+        InputError: The file can't be read, lacks a column, or has labels of one kind only.
     """
     needed = [columns.question, columns.context, columns.response, source.column]
-    table = reviewed_log(uri, source, columns) if source.file else read_user_table(uri, needed)
+    table = read_reviewed_log(uri, source, columns) if source.file else read_user_table(uri, needed)
     labels = parse_labels(table[source.column], source)
-    found = next(
+    sentence_column = next(
         (
             name
             for name in ([source.sentence_column] if source.sentence_column else SENTENCE_COLUMNS)
@@ -99,19 +106,21 @@ def read_examples(
         ),
         None,
     )
-    parts = table[found].to_pylist() if found else [None] * len(table)
+    sentence_labels = table[sentence_column].to_pylist() if sentence_column else [None] * len(table)
     texts = [table[name].to_pylist() for name in (columns.question, columns.context, columns.response)]
-    said_more = [_more(uri, table, name) for name in MORE]
-    single: dict[Said, Unit] = {}
-    changed: list[tuple[Said, Said]] = []
-    groups: dict[tuple[str, ...], Group] = {}
+    optional_values = [_read_optional_column(uri, table, name) for name in OPTIONAL_COLUMNS]
+    single_units: dict[ExampleKey, Unit] = {}
+    variants: list[tuple[ExampleKey, ExampleKey]] = []
+    groups: dict[tuple[str, ...], ContextGroup] = {}
     questions: dict[tuple[str, ...], str] = {}
     counts: Counter[str] = Counter()
-    for question, context, response, label, said, weight, smoothing, of in zip(*texts, labels, parts, *said_more, strict=True):
+    for question, context, response, label, row_sentence_labels, weight, smoothing, original in zip(
+        *texts, labels, sentence_labels, *optional_values, strict=True
+    ):
         passages = tuple(p for p in ([context] if isinstance(context, str) else context or []) if p)
         spans = split(nlp, [response or ""])[0]
-        labelled = label is not None or (source.file and said)  # reviewers may speak of single sentences
-        if not labelled or not passages or not spans:
+        is_labeled = label is not None or (source.file and row_sentence_labels)  # reviewers may label single sentences
+        if not is_labeled or not passages or not spans:
             counts["rows without label, context or sentence"] += 1
             continue
         (encoded,) = builder.encode([(question or "", passages, [response[start:end] for start, end in spans])])
@@ -119,28 +128,30 @@ def read_examples(
         if max(map(len, prompts)) > max_tokens:
             counts[f"rows with a prompt of over {max_tokens:,} tokens"] += 1
             continue
-        group = groups.setdefault(passages, Group(hashlib.sha256("\n".join(passages).encode()).hexdigest()))
-        units = _units(prompts, compute_sentence_truth(spans, said, label), label)
-        belief = {name: value for name, value in (("weight", weight), ("smoothing", smoothing)) if value is not None}
-        group.units += [unit._replace(**belief) for unit in units]
+        group = groups.setdefault(passages, ContextGroup(hashlib.sha256("\n".join(passages).encode()).hexdigest()))
+        units = _make_units(prompts, compute_sentence_truth(spans, row_sentence_labels, label), label)
+        unit_options = {name: value for name, value in (("weight", weight), ("smoothing", smoothing)) if value is not None}
+        group.units += [unit._replace(**unit_options) for unit in units]
         if len(units) == 1:
-            single[question, passages, response] = units[0]
-        if of:
-            changed.append(((question, passages, response), (question, passages, of)))
+            single_units[question, passages, response] = units[0]
+        if original:
+            variants.append(((question, passages, response), (question, passages, original)))
         questions[passages] = question or ""
-    for passages, pair in _pairs(changed, single):
+    for passages, pair in _find_pairs(variants, single_units):
         groups[passages].pairs.append(pair)
     for passages, question in questions.items() if corruptions else ():
         rng = Random(groups[passages].context)
-        inside = [text[start:end] for text, spans in zip(passages, split(nlp, passages), strict=True) for start, end in spans]
-        made = synthetic(inside, [], "\n".join(passages), corruptions, rng)
-        (encoded,) = builder.encode([(question, passages, [text for text, _ in made])])
-        for prompt, (_, supported) in zip(encoded.prompts(), made, strict=True):
+        sentences = [
+            text[start:end] for text, spans in zip(passages, split(nlp, passages), strict=True) for start, end in spans
+        ]
+        statements = synthetic(sentences, [], "\n".join(passages), corruptions, rng)
+        (encoded,) = builder.encode([(question, passages, [text for text, _ in statements])])
+        for prompt, (_, supported) in zip(encoded.prompts(), statements, strict=True):
             if len(prompt) <= max_tokens:
                 groups[passages].units.append(Unit((prompt,), supported))
                 counts["synthetic"] += 1
     for group in groups.values():
-        group.units = list({unit[:2]: unit for unit in reversed(group.units)}.values())[::-1]  # the first of equal ones
+        group.units = list({unit[:2]: unit for unit in reversed(group.units)}.values())[::-1]  # keeps the first of equal units
         group.pairs = list(dict.fromkeys(group.pairs))
         group.tokens = size(prompt for unit in group.units for prompt in unit.prompts)
         counts.update("supported" if unit.supported else "unsupported" for unit in group.units)
@@ -150,46 +161,55 @@ def read_examples(
     return Examples([group for group in groups.values() if group.units], counts)
 
 
-def _pairs(changed: Sequence[tuple[Said, Said]], single: Mapping[Said, Unit]) -> Iterator[tuple[tuple[str, ...], Pair]]:
-    """Minimal pairs, with their passages: what changes another of the other label, both of one sentence."""
-    for said, of in changed:
-        one, other = single.get(said), single.get(of)
-        if one and other and one.supported != other.supported and len(one.prompts) == len(other.prompts) == 1:
-            good, bad = (one, other) if one.supported else (other, one)
-            yield said[1], Pair(good.prompts[0], bad.prompts[0])
+def _find_pairs(
+    variants: Sequence[tuple[ExampleKey, ExampleKey]], single_units: Mapping[ExampleKey, Unit]
+) -> Iterator[tuple[tuple[str, ...], Pair]]:
+    """Return minimal pairs with their passages: a variant and its original, of one sentence each and with different labels."""
+    for variant, original in variants:
+        variant_unit, original_unit = single_units.get(variant), single_units.get(original)
+        if (
+            variant_unit
+            and original_unit
+            and variant_unit.supported != original_unit.supported
+            and len(variant_unit.prompts) == len(original_unit.prompts) == 1
+        ):
+            good, bad = (variant_unit, original_unit) if variant_unit.supported else (original_unit, variant_unit)
+            yield variant[1], Pair(good.prompts[0], bad.prompts[0])
 
 
-def _more(uri: str, table: pa.Table, name: str) -> list[Any]:
-    """One of the columns MORE, checked; nulls where there is none."""
+def _read_optional_column(uri: str, table: pa.Table, name: str) -> list[Any]:
+    """Read and check an optional column; nulls if it is missing."""
     if name not in table.column_names:
         return [None] * len(table)
     values: list[Any] = table[name].to_pylist()
-    legal, wanted = LEGAL[name]
-    for place, value in enumerate(values):
-        if value is not None and not legal(value):
-            raise InputError(errors.WRONG_VALUE, file=uri, column=name, value=quote_value(value), row=place, wanted=wanted)
+    is_valid, expected = COLUMN_RULES[name]
+    for row, value in enumerate(values):
+        if value is not None and not is_valid(value):
+            raise InputError(errors.WRONG_VALUE, file=uri, column=name, value=quote_value(value), row=row, expected=expected)
     return values
 
 
-def hold_out(groups: Sequence[Group], share: float) -> tuple[list[Group], list[Group]]:
-    """Part groups by a hash of their context: training, held out. The same context falls the same way in every run."""
-    held = [int(group.context[:8], 16) < share * 2**32 for group in groups]
-    return [g for g, out in zip(groups, held, strict=True) if not out], [g for g, out in zip(groups, held, strict=True) if out]
+def split_held_out(groups: Sequence[ContextGroup], share: float) -> tuple[list[ContextGroup], list[ContextGroup]]:
+    """Split groups into training and held out, by a hash of the context, so that every run splits a context the same way."""
+    is_held_out = [int(group.context[:8], 16) < share * 2**32 for group in groups]
+    return [g for g, out in zip(groups, is_held_out, strict=True) if not out], [
+        g for g, out in zip(groups, is_held_out, strict=True) if out
+    ]
 
 
-def parted(groups: Sequence[Group], limit: int) -> list[Group]:
-    """Groups with those of a larger tree cut into several over the same context: attention costs the square of a tree."""
-    result: list[Group] = []
+def split_large_groups(groups: Sequence[ContextGroup], limit: int) -> list[ContextGroup]:
+    """Split groups with more than `limit` tokens: the cost of attention grows with the square of a tree's size."""
+    result: list[ContextGroup] = []
     for group in groups:
         if group.tokens <= limit:
             result.append(group)
             continue
-        part = Group(group.context, pairs=group.pairs)
+        part = ContextGroup(group.context, pairs=group.pairs)
         for unit in sorted(group.units):
             tokens = size(prompt for each in [*part.units, unit] for prompt in each.prompts)
             if part.units and tokens > limit:
                 result.append(part)
-                part = Group(group.context, pairs=group.pairs)
+                part = ContextGroup(group.context, pairs=group.pairs)
                 tokens = size(unit.prompts)
             part.units.append(unit)
             part.tokens = tokens
@@ -197,8 +217,10 @@ def parted(groups: Sequence[Group], limit: int) -> list[Group]:
     return result
 
 
-def _units(prompts: Sequence[tuple[int, ...]], truth: Sequence[bool | None], label: Label) -> list[Unit]:
-    units = [Unit((prompt,), known) for prompt, known in zip(prompts, truth, strict=True) if known is not None]
+def _make_units(prompts: Sequence[tuple[int, ...]], truths: Sequence[bool | None], label: Label) -> list[Unit]:
+    units = [
+        Unit((prompt,), is_supported) for prompt, is_supported in zip(prompts, truths, strict=True) if is_supported is not None
+    ]
     if units or label is None:
         return units
     if label is Label.CORRECT:

@@ -1,4 +1,4 @@
-"""`ragassay tune`: train an SLM's adapter on a labelled log."""
+"""Train an adapter for an SLM on a labeled log (`ragassay tune`)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.jobs.training import errors
 from ragassay.jobs.training.adapter import write_adapter
-from ragassay.jobs.training.examples import Group, hold_out, parted, read_examples
-from ragassay.jobs.training.train import CHECKPOINT, Look, Recipe, train
+from ragassay.jobs.training.examples import ContextGroup, read_examples, split_held_out, split_large_groups
+from ragassay.jobs.training.train import CHECKPOINT_FILE, HeldOutMeasurement, Recipe, train
 from ragassay.pipeline.engines.adapter import WEIGHTS_FILE
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.weights import MAX_WINDOW
@@ -25,8 +25,8 @@ from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
 from ragassay.pipeline.training.lora import load_for_training
 
-LOOK_LABELS = 400
-"""Labels of the held-out contexts that a look takes: more cost time and tell little more."""
+MEASURED_LABELS = 400
+"""Held-out labels per measurement; more labels cost time and change little."""
 
 
 def tune(
@@ -41,28 +41,28 @@ def tune(
     corruptions: int,
     watch: Sequence[str] = (),
     console: Console,
-) -> list[Look]:
-    """Train an adapter for one SLM of a job, under the very prompts that scoring sends.
+) -> list[HeldOutMeasurement]:
+    """Train an adapter for one SLM of a job, with the same prompts as in scoring.
 
     Args:
-        job: For columns and splitter.
-        slm: The SLM; its adapter comes out. One that it has already is gone on from.
-        data: Labelled log, a Parquet file; or, where the labels are in a file, the output folder that it speaks of.
-        source: Where its labels are.
-        out: Folder of the adapter; a broken training that lies there is taken up.
-        recipe: How to train.
-        held_out: Share of the contexts to look at, not to train on.
-        corruptions: Synthetic statements of each label that every context gets besides.
-        watch: Labelled logs of other origin that every look measures, and by which the best matrices are chosen.
-        console: Told how it goes.
+        job: The job, for its columns and splitter.
+        slm: The SLM. If it has an adapter, training continues from it.
+        data: Labeled log, a Parquet file; or, if the labels are in a separate file, the output folder that they refer to.
+        source: Location of the labels.
+        out: Folder of the adapter; an interrupted training in it is resumed.
+        recipe: Training settings.
+        held_out: Share of contexts to measure on instead of training on them.
+        corruptions: Additional synthetic statements per label and context.
+        watch: Labeled logs of other origin; each measurement includes them, and they select the best weights.
+        console: Prints the progress.
 
     Returns:
-        The held-out figures as training went on.
+        The measurements during training.
 
     Raises:
         InputError: The log can't be used.
         ModelError: The model can't be trained.
-        OutputError: The folder has a finished adapter, or can't be written.
+        OutputError: The folder contains a finished adapter, or can't be written.
     """
     check_writable(open_folder(str(out / WEIGHTS_FILE)), str(out))
     if (out / WEIGHTS_FILE).exists():
@@ -72,88 +72,94 @@ def tune(
     window = min(slm.local_engine.max_model_len or MAX_WINDOW, MAX_WINDOW)
     with task(console, "reading", Path(data).name):
         examples = read_examples(data, source, job.input.columns, builder, nlp, window, corruptions=corruptions)
-        own = replace(source, file=None)
-        watched = {
-            other: _few(parted(read_examples(other, own, job.input.columns, builder, nlp, window).groups, recipe.pack))
-            for other in dict.fromkeys(watch)
+        log_source = replace(source, file=None)
+        watched_groups = {
+            log: _sample_groups(
+                split_large_groups(read_examples(log, log_source, job.input.columns, builder, nlp, window).groups, recipe.pack)
+            )
+            for log in dict.fromkeys(watch)
         }
-    training, looked_at = hold_out(parted(examples.groups, recipe.pack), held_out)
-    looked_at = _few(looked_at)
-    for which, groups in (("to train on", training), ("held out", looked_at), *((f"of {w}", g) for w, g in watched.items())):
+    training, held_out_groups = split_held_out(split_large_groups(examples.groups, recipe.pack), held_out)
+    held_out_groups = _sample_groups(held_out_groups)
+    for purpose, groups in (
+        ("to train on", training),
+        ("held out", held_out_groups),
+        *((f"of {w}", g) for w, g in watched_groups.items()),
+    ):
         truth = {unit.supported for group in groups for unit in group.units}
         if len(truth) < 2:
-            raise InputError(errors.CONTEXTS_OF_ONE_KIND, file=data, which=which)
-    _tell(examples.counts, training, looked_at, console)
+            raise InputError(errors.CONTEXTS_OF_ONE_KIND, file=data, which=purpose)
+    _print_summary(examples.counts, training, held_out_groups, console)
     with task(console, "loading", slm.name):
         model = load_for_training(slm, rank=recipe.rank, layers=recipe.layers, seed=recipe.seed)
     total = round(recipe.epochs * sum(group.tokens for group in training))
     with task(console, "training", slm.name, total, "tokens", tokens=True):
-        looks = train(
+        measurements = train(
             model,
             training,
-            looked_at,
+            held_out_groups,
             (builder.yes, builder.no),
             recipe,
             out,
-            say=lambda line: console.print(line, markup=False, highlight=False),
-            tick=lambda tokens: reach(tokens, "tokens"),
-            watched=dict(zip(_short(list(watched)), watched.values(), strict=True)),
+            report=lambda line: console.print(line, markup=False, highlight=False),
+            on_step=lambda tokens: reach(tokens, "tokens"),
+            watched=dict(zip(_shorten_names(list(watched_groups)), watched_groups.values(), strict=True)),
         )
-    write_adapter(model, slm, recipe, dict(examples.counts), Path(data).name, looks, out)
-    (out / CHECKPOINT).unlink(missing_ok=True)
-    return looks
+    write_adapter(model, slm, recipe, dict(examples.counts), Path(data).name, measurements, out)
+    (out / CHECKPOINT_FILE).unlink(missing_ok=True)
+    return measurements
 
 
 UNTUNED = Slm(name="verifier", prompt=VERIFIER_PROMPT, chat=False)
-"""What is trained where no job file names an SLM: the embedded model under the prompt of the bundled verifier."""
+"""SLM to train if the job file has none: the embedded model with the prompt of the bundled verifier."""
 
 
-def job_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter: str | None) -> Slm:
-    """The SLM to train: the named one, or the only one, on another base model or from an adapter if one is given.
+def choose_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter: str | None) -> Slm:
+    """Return the SLM to train: the named or only one, with another base model or adapter if given.
 
     Args:
-        slms: Those of a job file; `UNTUNED` where there is none.
-        name: Which.
-        base: Another base model for it.
-        adapter: Go on from this adapter, under its prompt.
+        slms: SLMs of the job file, or `UNTUNED`.
+        name: Name of the SLM.
+        base: Base model to use instead of the SLM's.
+        adapter: Adapter to continue from, with its prompt.
 
     Raises:
-        ConfigError: There is no such SLM, or there are several and none is named.
+        ConfigError: There is no SLM of this name, or there are several and no name.
     """
     if name is None and len(slms) != 1:
         raise ConfigError(errors.SEVERAL_SLMS, slms=len(slms))
-    found = [slm for slm in slms if name in (None, slm.name)]
-    if not found:
+    candidates = [slm for slm in slms if name in (None, slm.name)]
+    if not candidates:
         raise ConfigError(errors.NO_SUCH_SLM, slm=name, slms=", ".join(slm.name for slm in slms))
-    slm = found[0].model_copy(update={"model": base}) if base else found[0]
+    slm = candidates[0].model_copy(update={"model": base}) if base else candidates[0]
     if adapter is None:
         return slm
     return Slm.model_validate({**slm.model_dump(exclude=set(ADAPTER_SETTINGS)), "adapter": adapter})
 
 
-def _short(paths: Sequence[str]) -> list[str]:
-    """Names of files: their stems, where these differ."""
+def _shorten_names(paths: Sequence[str]) -> list[str]:
+    """Return the stems of paths if they are unique, otherwise the paths."""
     stems = [Path(path).stem for path in paths]
     return stems if len(set(stems)) == len(stems) else list(paths)
 
 
-def _few(groups: list[Group]) -> list[Group]:
-    """Groups of some LOOK_LABELS labels, picked by the hash of their context, so that they are of all parts of a log."""
-    taken: list[Group] = []
+def _sample_groups(groups: list[ContextGroup]) -> list[ContextGroup]:
+    """Return groups with about MEASURED_LABELS labels, selected by the hash of the context, from all parts of a log."""
+    sample: list[ContextGroup] = []
     for group in sorted(groups, key=lambda group: group.context):
-        if sum(len(g.units) for g in taken) >= LOOK_LABELS:
+        if sum(len(g.units) for g in sample) >= MEASURED_LABELS:
             break
-        taken.append(group)
-    return taken
+        sample.append(group)
+    return sample
 
 
-def _tell(counts: Counter[str], training: list[Group], looked_at: list[Group], console: Console) -> None:
+def _print_summary(counts: Counter[str], training: list[ContextGroup], held_out: list[ContextGroup], console: Console) -> None:
     tokens = sum(group.tokens for group in training)
-    plain = sum(len(prompt) for group in training for unit in group.units for prompt in unit.prompts)
+    unshared_tokens = sum(len(prompt) for group in training for unit in group.units for prompt in unit.prompts)
     lines = [
-        "labels     " + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())),
-        f"held out   {sum(len(g.units) for g in looked_at):,} labels of other contexts",
-        f"tokens     {tokens:,} an epoch, {plain:,} if nothing were shared",
+        "labels     " + ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items())),
+        f"held out   {sum(len(g.units) for g in held_out):,} labels of other contexts",
+        f"tokens     {tokens:,} per epoch, {unshared_tokens:,} without shared prefixes",
     ]
     for line in lines:
         console.print(line, markup=False, highlight=False)

@@ -1,6 +1,6 @@
-"""The training loop: packs of token trees, AdamW, cosine decay, held-out contexts, resumable."""
-# Not the Trainer of transformers: a step has as many packs as its labels take, a look measures several logs over whole
-# contexts, and a checkpoint keeps the LoRA matrices alone. All of these would have to be overridden, which is no shorter.
+"""Train the LoRA matrices: packs of token trees, AdamW, cosine decay, held-out measurements, checkpoints."""
+# Not the Trainer of transformers: the number of packs per step varies, a measurement covers several logs over whole
+# contexts, and a checkpoint contains only the LoRA matrices. Overriding all of these would not be shorter.
 
 import json
 import random
@@ -14,30 +14,30 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import compute_class_weight
 
-from ragassay.jobs.training.examples import Group
+from ragassay.jobs.training.examples import ContextGroup
 from ragassay.pipeline.token_tree.tree import grow
 from ragassay.pipeline.training.lora import label_logprobs
 from ragassay.pipeline.training.loss import Unit, places_of, unit_loss
 
-CHECKPOINT = "checkpoint.pt"
-WARM_UP = 0.03
+CHECKPOINT_FILE = "checkpoint.pt"
+WARM_UP_SHARE = 0.03
 """Share of the steps over which the learning rate rises."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train.
+    """Training settings.
 
     Attributes:
         epochs: Passes over the training groups.
-        learning_rate: Its peak; rises over the first 3 % of the steps, falls to 0 by a cosine.
+        learning_rate: Peak; rises over the first 3 % of the steps, then falls to 0 by a cosine.
         rank: Rank of the LoRA matrices.
-        layers: Upper layers that get them; None for all.
-        batch: Labels an optimizer step.
-        pack: Tokens of one forward pass: groups are packed together up to it.
-        check_every: Steps between two looks at the held-out contexts.
-        patience: Looks without gain after which training stops.
-        seed: Of the first values and of the order.
+        layers: Number of upper layers with LoRA matrices; None for all.
+        batch: Labels per optimizer step.
+        pack: Tokens per forward pass; smaller groups are packed together.
+        check_every: Steps between measurements.
+        patience: Measurements without improvement after which training stops.
+        seed: Seed of the initial values and the order.
     """
 
     epochs: float = 1.0
@@ -52,9 +52,19 @@ class Recipe:
 
 
 @dataclass
-class Look:
-    """A look at the held-out contexts: steps and tokens trained so far, mean loss, AUROC of the labels' l, and that of the
-    watched logs."""
+class HeldOutMeasurement:
+    """A measurement on the held-out contexts.
+
+    Attributes:
+        step: Steps completed.
+        tokens: Tokens trained on.
+        labels: Labels trained on.
+        seconds: Training time.
+        train_loss: Mean loss per label since the last measurement.
+        loss: Held-out loss per label.
+        auroc: Held-out AUROC of the log-odds.
+        watched: Watched log -> AUROC.
+    """
 
     step: int
     tokens: int
@@ -66,54 +76,64 @@ class Look:
     watched: dict[str, float] = field(default_factory=dict)
 
     @property
-    def worth(self) -> float:
-        """What the best look has most of: the mean AUROC of the watched logs; without any, minus the held-out loss."""
+    def selection_score(self) -> float:
+        """Value that the best measurement maximizes: mean AUROC of the watched logs, otherwise minus the held-out loss."""
         return float(np.mean(list(self.watched.values()))) if self.watched else -self.loss
 
 
 def train(
     model: Any,
-    training: Sequence[Group],
-    held_out: Sequence[Group],
+    training: Sequence[ContextGroup],
+    held_out: Sequence[ContextGroup],
     labels: tuple[Sequence[int], Sequence[int]],
     recipe: Recipe,
     out: Path,
-    say: Callable[[str], None],
-    tick: Callable[[int], None] = lambda tokens: None,
-    watched: Mapping[str, Sequence[Group]] | None = None,
-) -> list[Look]:
-    """Train the LoRA matrices of a model; the best ones by `Look.worth` are in it afterwards.
+    report: Callable[[str], None],
+    on_step: Callable[[int], None] = lambda tokens: None,
+    watched: Mapping[str, Sequence[ContextGroup]] | None = None,
+) -> list[HeldOutMeasurement]:
+    """Train the LoRA matrices of a model; afterwards the model has those with the best `selection_score`.
 
     Args:
         model: From `pipeline.training.lora.load_for_training`.
         training: Groups to train on.
         held_out: Groups of other contexts.
         labels: Token ids of yes and of no.
-        recipe: How to.
-        out: Folder for the checkpoint; one that lies there under the same recipe is taken up.
-        say: Told of every look, in words.
-        tick: Told of every step, the tokens so far.
-        watched: Name -> groups of a log of other origin, which every look measures too.
+        recipe: Training settings.
+        out: Folder of the checkpoint; a checkpoint of the same recipe is resumed.
+        report: Called with a line about each measurement.
+        on_step: Called after each step with the tokens trained on.
+        watched: Name -> groups of a log of other origin, included in each measurement.
 
     Returns:
-        The looks.
+        The measurements.
     """
     import torch
     from transformers import get_cosine_schedule_with_warmup
 
-    steps = _steps(training, recipe)
-    weights = _class_weights([unit for group in training for unit in group.units])
+    steps = _plan_steps(training, recipe)
+    weights = _compute_class_weights([unit for group in training for unit in group.units])
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=0.0)
-    schedule = get_cosine_schedule_with_warmup(optimizer, round(WARM_UP * len(steps)), len(steps))
-    state = _State(
-        model, optimizer, schedule, out / CHECKPOINT, asdict(recipe) | {"steps": len(steps), "watched": sorted(watched or {})}
+    schedule = get_cosine_schedule_with_warmup(optimizer, round(WARM_UP_SHARE * len(steps)), len(steps))
+    state = _TrainingState(
+        model,
+        optimizer,
+        schedule,
+        out / CHECKPOINT_FILE,
+        asdict(recipe) | {"steps": len(steps), "watched": sorted(watched or {})},
     )
-    looks = state.resume()
-    done = looks[-1].step if looks else 0
-    tokens, seen, seconds = (looks[-1].tokens, looks[-1].labels, looks[-1].seconds) if looks else (0, 0, 0.0)
-    best = max((look.worth for look in looks), default=-float("inf"))
-    since = len(looks) - 1 - int(np.argmax([look.worth for look in looks])) if looks else 0
+    measurements = state.resume()
+    done = measurements[-1].step if measurements else 0
+    tokens, label_count, seconds = (
+        (measurements[-1].tokens, measurements[-1].labels, measurements[-1].seconds) if measurements else (0, 0, 0.0)
+    )
+    best = max((measurement.selection_score for measurement in measurements), default=-float("inf"))
+    without_gain = (
+        len(measurements) - 1 - int(np.argmax([measurement.selection_score for measurement in measurements]))
+        if measurements
+        else 0
+    )
     started, losses = time.perf_counter() - seconds, []
     for step in range(done, len(steps)):
         count = sum(len(group.units) for pack in steps[step] for group in pack)
@@ -125,41 +145,46 @@ def train(
             (loss / count).backward()
             losses.append(loss.item() / len(units))
             tokens += len(tree.tokens)
-        seen += count
-        tick(tokens)
+        label_count += count
+        on_step(tokens)
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
         if (step + 1) % recipe.check_every == 0 or step + 1 == len(steps):
             seconds = time.perf_counter() - started
-            loss_out, area = evaluate(model, held_out, labels, weights)
-            seen_elsewhere = {name: evaluate(model, groups, labels)[1] for name, groups in (watched or {}).items()}
-            look = Look(step + 1, tokens, seen, seconds, float(np.mean(losses)), loss_out, area, seen_elsewhere)
-            looks.append(look)
-            better = look.worth > best
-            since = 0 if better else since + 1
-            state.save(looks, best=better)
-            best = max(best, look.worth)
-            left = seconds / (step + 1) * (len(steps) - step - 1)
-            say(
-                f"step {step + 1} of {len(steps)}: {tokens:,} tokens, loss {look.train_loss:.3f}, held out {loss_out:.3f}, "
-                f"AUROC {area:.3f}, "
-                + "".join(f"{name} {value:.3f}, " for name, value in seen_elsewhere.items())
-                + f"{tokens / max(seconds, 1e-9):.0f} tokens/s, {left / 60:.0f} min left"
+            held_out_loss, auroc = evaluate(model, held_out, labels, weights)
+            watched_auroc = {name: evaluate(model, groups, labels)[1] for name, groups in (watched or {}).items()}
+            measurement = HeldOutMeasurement(
+                step + 1, tokens, label_count, seconds, float(np.mean(losses)), held_out_loss, auroc, watched_auroc
+            )
+            measurements.append(measurement)
+            is_best = measurement.selection_score > best
+            without_gain = 0 if is_best else without_gain + 1
+            state.save(measurements, is_best=is_best)
+            best = max(best, measurement.selection_score)
+            remaining = seconds / (step + 1) * (len(steps) - step - 1)
+            report(
+                f"step {step + 1} of {len(steps)}: {tokens:,} tokens, loss {measurement.train_loss:.3f}, "
+                f"held out {held_out_loss:.3f}, AUROC {auroc:.3f}, "
+                + "".join(f"{name} {value:.3f}, " for name, value in watched_auroc.items())
+                + f"{tokens / max(seconds, 1e-9):.0f} tokens/s, {remaining / 60:.0f} min left"
             )
             losses = []
-            if since >= recipe.patience:
-                say(f"stopped early: {since} looks without gain")
+            if without_gain >= recipe.patience:
+                report(f"stopped early: {without_gain} measurements without improvement")
                 break
-    state.take_best()
-    return looks
+    state.load_best()
+    return measurements
 
 
 def evaluate(
-    model: Any, groups: Sequence[Group], labels: tuple[Sequence[int], Sequence[int]], weights: tuple[float, float] = (1.0, 1.0)
+    model: Any,
+    groups: Sequence[ContextGroup],
+    labels: tuple[Sequence[int], Sequence[int]],
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[float, float]:
-    """Mean loss a label, and AUROC of the labels' l, over groups."""
+    """Return the mean loss per label and the AUROC of the log-odds."""
     import torch
 
     total, count, values, truth = 0.0, 0, [], []
@@ -173,31 +198,31 @@ def evaluate(
             values += lowest.tolist()
             truth += [unit.supported for unit in group.units]
     model.train()
-    both = 0 < sum(truth) < len(truth)
-    return total / count, float(roc_auc_score(truth, values)) if both else float("nan")
+    has_both_labels = 0 < sum(truth) < len(truth)
+    return total / count, float(roc_auc_score(truth, values)) if has_both_labels else float("nan")
 
 
-def _steps(groups: Sequence[Group], recipe: Recipe) -> list[list[list[Group]]]:
-    """Every step's packs, over all epochs, in a seeded order."""
+def _plan_steps(groups: Sequence[ContextGroup], recipe: Recipe) -> list[list[list[ContextGroup]]]:
+    """Return the packs of each step over all epochs, in a seeded order."""
     order = random.Random(recipe.seed)
-    queue: list[Group] = []
-    whole, part = divmod(recipe.epochs, 1)
-    for epoch in range(int(whole) + (part > 0)):
+    queue: list[ContextGroup] = []
+    whole, fraction = divmod(recipe.epochs, 1)
+    for epoch in range(int(whole) + (fraction > 0)):
         shuffled = order.sample(list(groups), len(groups))
-        queue += shuffled if epoch < whole else shuffled[: round(part * len(groups))]
-    steps: list[list[list[Group]]] = []
-    batch: list[Group] = []
+        queue += shuffled if epoch < whole else shuffled[: round(fraction * len(groups))]
+    steps: list[list[list[ContextGroup]]] = []
+    batch: list[ContextGroup] = []
     for group in queue:
         batch.append(group)
         if sum(len(g.units) for g in batch) >= recipe.batch:
-            steps.append(list(_packs(batch, recipe.pack)))
+            steps.append(list(_pack_groups(batch, recipe.pack)))
             batch = []
-    return [*steps, list(_packs(batch, recipe.pack))] if batch else steps
+    return [*steps, list(_pack_groups(batch, recipe.pack))] if batch else steps
 
 
-def _packs(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
-    """Groups of similar size together, each pack within the limit; a larger group alone."""
-    pack: list[Group] = []
+def _pack_groups(groups: Sequence[ContextGroup], limit: int) -> Iterator[list[ContextGroup]]:
+    """Pack groups of similar size up to the limit; a larger group is a pack of its own."""
+    pack: list[ContextGroup] = []
     for group in sorted(groups, key=lambda g: g.tokens):
         if pack and sum(g.tokens for g in pack) + group.tokens > limit:
             yield pack
@@ -207,16 +232,16 @@ def _packs(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
         yield pack
 
 
-def _class_weights(units: Sequence[Unit]) -> tuple[float, float]:
-    """Weights under which both classes count the same."""
+def _compute_class_weights(units: Sequence[Unit]) -> tuple[float, float]:
+    """Return weights that give both classes the same total."""
     truth, counts = [unit.supported for unit in units], [unit.weight for unit in units]
     yes, no = compute_class_weight("balanced", classes=np.array([True, False]), y=truth, sample_weight=counts)
     return float(yes), float(no)
 
 
 @dataclass
-class _State:
-    """What a broken training goes on from: matrices, optimizer, schedule, looks, and the best matrices so far."""
+class _TrainingState:
+    """State from which an interrupted training resumes: matrices, optimizer, schedule, measurements, and the best matrices."""
 
     model: Any
     optimizer: Any
@@ -225,44 +250,44 @@ class _State:
     recipe: dict[str, Any]
     best: Any = None
 
-    def save(self, looks: Sequence[Look], *, best: bool) -> None:
+    def save(self, measurements: Sequence[HeldOutMeasurement], *, is_best: bool) -> None:
         import torch
 
-        now = {name: p.detach().cpu().clone() for name, p in self.model.named_parameters() if p.requires_grad}
-        if best:
-            self.best = now
-        held = {
+        matrices = {name: p.detach().cpu().clone() for name, p in self.model.named_parameters() if p.requires_grad}
+        if is_best:
+            self.best = matrices
+        checkpoint = {
             "recipe": json.dumps(self.recipe),
-            "looks": [asdict(look) for look in looks],
-            "now": now,
+            "looks": [asdict(look) for look in measurements],
+            "now": matrices,
             "best": self.best,
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
-        torch.save(held, part)
+        torch.save(checkpoint, part)
         part.replace(self.path)
 
-    def resume(self) -> list[Look]:
+    def resume(self) -> list[HeldOutMeasurement]:
         import torch
 
         if not self.path.exists():
             return []
-        held = torch.load(self.path, weights_only=True)
-        if held["recipe"] != json.dumps(self.recipe):
+        checkpoint = torch.load(self.path, weights_only=True)
+        if checkpoint["recipe"] != json.dumps(self.recipe):
             return []
-        self._load(held["now"])
-        self.best = held["best"]
-        self.optimizer.load_state_dict(held["optimizer"])
-        self.schedule.load_state_dict(held["schedule"])
-        return [Look(**look) for look in held["looks"]]
+        self._load_matrices(checkpoint["now"])
+        self.best = checkpoint["best"]
+        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        self.schedule.load_state_dict(checkpoint["schedule"])
+        return [HeldOutMeasurement(**look) for look in checkpoint["looks"]]
 
-    def take_best(self) -> None:
+    def load_best(self) -> None:
         if self.best is not None:
-            self._load(self.best)
+            self._load_matrices(self.best)
 
-    def _load(self, values: dict[str, Any]) -> None:
+    def _load_matrices(self, values: dict[str, Any]) -> None:
         import torch
 
         with torch.no_grad():

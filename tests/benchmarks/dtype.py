@@ -49,7 +49,7 @@ def train(slm: Slm, count: int) -> float:
 
     from ragassay.jobs.config.input import Columns
     from ragassay.jobs.evaluation.labels import LabelSource
-    from ragassay.jobs.training.examples import parted, read_examples
+    from ragassay.jobs.training.examples import read_examples, split_large_groups
     from ragassay.pipeline.engines.prepare import load_tokenizer
     from ragassay.pipeline.text.split import load_splitter
     from ragassay.pipeline.training.lora import load_for_training
@@ -59,7 +59,7 @@ def train(slm: Slm, count: int) -> float:
     builder = PromptBuilder(slm, load_tokenizer(slm))
     logs = str(next(HANDBOOK.rglob("*.parquet")))
     examples = read_examples(logs, LabelSource("label"), Columns(), builder, load_splitter("sentencizer", "en"), 4096)
-    first, *groups = parted(examples.groups, PACK)[: TREES + 1]
+    first, *groups = split_large_groups(examples.groups, PACK)[: TREES + 1]
     model = load_for_training(slm, rank=16, layers=16, seed=0)
     packed(model, first.units, (builder.yes, builder.no))
     started = time.perf_counter()

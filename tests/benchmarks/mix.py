@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
-from ragassay.jobs.training.shortcuts import FOLDS, statement_alone
+from ragassay.jobs.training.shortcuts import FOLDS, predict_from_statement
 from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.pipeline.training.corrupt import synthetic
 from tests.benchmarks.leaks import Measured, leaks, measured
@@ -155,7 +155,9 @@ def _harder(rows: list[Row], rng: Random, count: Counter[str]) -> list[Row]:
     if len({"\n".join(row["context"]) for row in rows}) < FOLDS:
         return rows
     places = {context: i for i, context in enumerate(sorted({"\n".join(row["context"]) for row in rows}))}
-    chances = statement_alone([row["response"] for row in rows], truth, [places["\n".join(row["context"])] for row in rows])
+    chances = predict_from_statement(
+        [row["response"] for row in rows], truth, [places["\n".join(row["context"])] for row in rows]
+    )
     sure = [p if supported else 1 - p for p, supported in zip(chances, truth, strict=True)]
     kept = [row for row, p in zip(rows, sure, strict=True) if rng.random() < (1 - p) / max(p, 1e-9)]
     count.update({"taken": len(kept) - len(rows), "told by their words alone": len(rows) - len(kept)})

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from ragassay.jobs.data.handbook.build import LOGS
-from ragassay.jobs.training.shortcuts import statement_alone, statements_of, table
+from ragassay.jobs.training.shortcuts import list_statements, predict_from_statement, render_table
 from tests.benchmarks.leaks import leaks, measured, near
 from tests.benchmarks.mix import MEASURED, WRITTEN, build, held_out, kept_out
 
@@ -101,18 +101,18 @@ def test_shortcuts_are_seen_where_they_are_and_not_where_they_are_not() -> None:
     said = [(" ".join(rng.choices(["ship", "clerk", "guild", "town", "year"], k=6)), rng.random() < 0.5) for _ in range(400)]
     truth = [supported for _, supported in said]
     groups = [i // 2 for i in range(400)]
-    blind = roc_auc_score(truth, statement_alone([text for text, _ in said], truth, groups))
-    seen = statement_alone([f"{text} {'indeed' if supported else 'never'}" for text, supported in said], truth, groups)
+    blind = roc_auc_score(truth, predict_from_statement([text for text, _ in said], truth, groups))
+    seen = predict_from_statement([f"{text} {'indeed' if supported else 'never'}" for text, supported in said], truth, groups)
     assert 0.4 < blind < 0.6
     assert all((p > 0.5) == supported for p, supported in zip(seen, truth, strict=True))
     rows = [
         {"source": "told", "context": [str(i // 2)], "statement": f"{text} {'indeed' if good else 'never'}", "supported": good}
         for i, (text, good) in enumerate(said)
     ]
-    assert "| told | 400 |" in (told := table(pl.DataFrame(rows))) and "1.00" in told
+    assert "| told | 400 |" in (told := render_table(pl.DataFrame(rows))) and "1.00" in told
 
 
 def test_sentences_with_labels_are_statements_of_their_own(built: Built) -> None:
     answers = built[0].filter(source="answers").head(3)
     labels = [label for labels in answers["sentence_labels"].to_list() for label in labels]
-    assert len(statements_of(answers)) == len(labels)
+    assert len(list_statements(answers)) == len(labels)

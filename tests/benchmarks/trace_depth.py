@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 
-from ragassay.jobs.integrations.traces.join import joined
-from ragassay.jobs.integrations.traces.spans import Kind, Span
+from ragassay.jobs.integrations.traces.join import join_spans
+from ragassay.jobs.integrations.traces.spans import Span, SpanKind
 
 SIZES = (1_000, 10_000, 100_000)
 SHAPES: dict[str, Callable[[int, int], str | None]] = {
@@ -21,7 +21,7 @@ SHAPES: dict[str, Callable[[int, int], str | None]] = {
 
 def spans(size: int, parent: Callable[[int, int], str | None]) -> list[Span]:
     """Spans of one trace, of which every fourth retrieves and every fourth answers."""
-    kinds = (Kind.OTHER, Kind.RETRIEVER, Kind.GENERATION, Kind.OTHER)
+    kinds = (SpanKind.OTHER, SpanKind.RETRIEVER, SpanKind.GENERATION, SpanKind.OTHER)
     return [
         Span("t", f"s{i}", parent(i, size), start=i, end=i + 1, kind=kinds[i % 4], response="A." if i % 4 == 2 else None)
         for i in range(size)
@@ -36,7 +36,7 @@ def main() -> None:
         for size in SIZES:
             trace = spans(size, parent)
             began = time.process_time()
-            joined(trace)
+            join_spans(trace)
             seconds.append(time.process_time() - began)
         growth = ", ".join(f"{later / before:.1f}" for before, later in pairwise(seconds))
         print(f"| {name} | {' | '.join(f'{x:.3f} s' for x in seconds)} | {growth} |")

@@ -15,7 +15,7 @@ import torch
 
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.labels import LabelSource
-from ragassay.jobs.training.examples import parted, read_examples
+from ragassay.jobs.training.examples import read_examples, split_large_groups
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -101,7 +101,7 @@ def main() -> None:
     builder = PromptBuilder(slm, load_tokenizer(slm))
     nlp = load_splitter("sentencizer", "en")
     examples = read_examples(options.logs, LabelSource("label"), Columns(row_id=None), builder, nlp, 4096)
-    groups = parted(examples.groups, PACK)[: options.contexts]
+    groups = split_large_groups(examples.groups, PACK)[: options.contexts]
     model = load_for_training(slm, rank=options.rank, layers=options.layers or None, seed=0)
     ours = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}
     labels = (builder.yes, builder.no)

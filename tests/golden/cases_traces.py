@@ -1,11 +1,11 @@
-"""Cases about exports of tracing tools: two nights of each, with traces that begin on the one and end on the other."""
+"""Cases about trace exports: two days of each tool, with traces that start on the first and end on the second."""
 
 from functools import partial
 
 from tests.golden.jobs import NOVELTY
 from tests.golden.scene import Case, Scene
 from tests.jobs.integrations.traces.exports import TOOLS
-from tests.jobs.integrations.traces.stories import nights, stories
+from tests.jobs.integrations.traces.stories import split_days, stories
 
 TRACES = 17
 
@@ -14,20 +14,20 @@ def _slug(tool: str) -> str:
     return tool.replace(" ", "_")
 
 
-def _export(scene: Scene, tool: str, night: int) -> None:
-    """Write what a tool exports in a night, records in a stable order."""
-    how = TOOLS[tool]
+def _export(scene: Scene, tool: str, day: int) -> None:
+    """Write a tool's export of a day, with the records in a stable order."""
+    export = TOOLS[tool]
     rows = []
     for story in stories(TRACES):
-        first, second = nights(story, at_end=how.at_end)
-        spans = first if night == 1 else list(story.spans) if how.whole and second else second
-        rows += how.rows(story, spans) if spans else []
-    how.write(scene.logs, night, sorted(rows, key=str))
+        first, second = split_days(story, at_end=export.at_end)
+        spans = first if day == 1 else list(story.spans) if export.whole and second else second
+        rows += export.rows(story, spans) if spans else []
+    export.write(scene.logs, day, sorted(rows, key=str))
 
 
 def _prepare(tool: str, scene: Scene) -> None:
     _export(scene, tool, 1)
-    # The second night's traces are all taken as they are: they would wait for two days otherwise.
+    # The second job accepts incomplete traces, which otherwise wait for two days.
     scene.job("job.yaml", members={"slms": [], "detectors": NOVELTY}, input={"preset": tool.split(maxsplit=1)[0]})
     scene.job(
         "job-second.yaml",
@@ -36,7 +36,7 @@ def _prepare(tool: str, scene: Scene) -> None:
     )
 
 
-def _second_night(tool: str, scene: Scene) -> None:
+def _add_second_day(tool: str, scene: Scene) -> None:
     _export(scene, tool, 2)
 
 
@@ -47,7 +47,7 @@ CASES = tuple(
         (
             *(("init {logs} --out {dir}/found.yaml",) if tool in {"langfuse", "otel"} else ()),
             "run {logs} {out} --config {job}",
-            partial(_second_night, tool),
+            partial(_add_second_day, tool),
             "run {logs} {out} --config {dir}/job-second.yaml",
         ),
     )

@@ -1,4 +1,4 @@
-"""Commands of ours wherever a file of infra/ or a page names one, and what our own command line makes of them."""
+"""Extract `ragassay` commands from files of infra/ and pages, and parse them with the real command line."""
 
 import ast
 import re
@@ -13,25 +13,25 @@ REPO = Path(__file__).parents[2]
 INFRA = REPO / "infra"
 
 
-def parsed(command: str) -> tuple[str, dict[str, object]]:
-    """What our command line takes from a command: name of the command, and its parameters."""
+def parse_command(command: str) -> tuple[str, dict[str, object]]:
+    """Return the name and the parameters of a command, parsed by the command line."""
     name, *arguments = shlex.split(command)[1:]
     group = typer.main.get_command(app)
     context = group.commands[name].make_context(name, arguments)  # type: ignore[attr-defined]
     return name, dict(context.params)
 
 
-def in_text(text: str) -> list[str]:
-    """Commands in quotes of a shell, behind `-- `, or in a line of their own."""
-    found = re.findall(r"(?:^|'|-- |\$ )(ragassay (?:run|report|prepare|plan|evaluate) [^'\n…]*[^'\n…\s])", text, re.M)
-    return [command for command in found if "INPUT" not in command]
+def find_commands_in_text(text: str) -> list[str]:
+    """Return commands in shell quotes, after `-- `, or on separate lines."""
+    commands = re.findall(r"(?:^|'|-- |\$ )(ragassay (?:run|report|prepare|plan|evaluate) [^'\n…]*[^'\n…\s])", text, re.M)
+    return [command for command in commands if "INPUT" not in command]
 
 
-def of_python(path: Path, **known: str) -> list[str]:
-    """Commands that a module of infra/ gives to a shell or starts: its own constants filled in."""
+def find_commands_in_module(path: Path, **known: str) -> list[str]:
+    """Return the commands that a module of infra/ runs, with its constants inserted."""
     text = path.read_text()
-    values = {"RAGASSAY": "ragassay", **_constants(text), **known}
-    found = [
+    values = {"RAGASSAY": "ragassay", **_read_constants(text), **known}
+    commands = [
         re.sub(r'"\$(\w+)"', lambda name: values[name[1]], line).removeprefix("exec ")
         for line in re.findall(r"bash_command='([^']+)'", text)
     ]
@@ -39,10 +39,10 @@ def of_python(path: Path, **known: str) -> list[str]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "command":
             assert isinstance(node.value, ast.List)
             words = [values[e.id] if isinstance(e, ast.Name) else ast.literal_eval(e) for e in node.value.elts[1:]]
-            found.append(shlex.join(["ragassay", *words]))
-    return found
+            commands.append(shlex.join(["ragassay", *words]))
+    return commands
 
 
-def _constants(text: str) -> dict[str, str]:
-    """NAME = os.environ.get("…", default) of a module."""
+def _read_constants(text: str) -> dict[str, str]:
+    """Return the defaults of NAME = os.environ.get("…", default) in a module."""
     return {name: value for name, value in re.findall(r'^(\w+) = os\.environ\.get\("\w+", "([^"]+)"\)', text, re.M)}

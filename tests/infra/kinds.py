@@ -1,7 +1,7 @@
-"""Kubernetes objects as their documentation has them: KubeRay's ray.io/v1 (1.6, its API reference), what they hold of the core.
+"""Schemas of Kubernetes objects: KubeRay's ray.io/v1 (1.6, by its API reference) and the core kinds that it uses.
 
-Only fields of use here are written down; any other is refused, so that a misspelt one is seen. A field of the documentation
-that is wanted one day is added here first.
+Only the fields that infra/ uses are listed; all others are refused, so that a misspelled field fails. Add a documented field
+here before its first use.
 """
 
 from typing import Annotated, Any, Literal
@@ -150,7 +150,7 @@ class JobSpec(Kind):
     submitterPodTemplate: PodTemplate | None = None
 
 
-class CronJobSpecOfRay(Kind):
+class RayCronJobSpec(Kind):
     schedule: Schedule
     jobTemplate: JobSpec
     suspend: bool = False
@@ -197,7 +197,7 @@ class RayCronJob(Kind):
     apiVersion: Literal["ray.io/v1"]
     kind: Literal["RayCronJob"]
     metadata: Meta
-    spec: CronJobSpecOfRay
+    spec: RayCronJobSpec
 
 
 class CronJob(Kind):

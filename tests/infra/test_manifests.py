@@ -1,4 +1,4 @@
-"""Manifests hold what their kinds have, and commands that our own command line takes."""
+"""Test that manifests match the schemas of their kinds, and that the command line accepts their commands."""
 
 import re
 import shlex
@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from ragassay.jobs.config.job import load_job
-from tests.infra.commands import INFRA, REPO, in_text, of_python, parsed
+from tests.infra.commands import INFRA, REPO, find_commands_in_module, find_commands_in_text, parse_command
 from tests.infra.kinds import CronJob, Kind, RayCluster, RayCronJob, RayJob
 
 KINDS: dict[str, type[Kind]] = {
@@ -24,27 +24,27 @@ def load(name: str) -> Any:
     return yaml.safe_load((INFRA / name).read_text())
 
 
-def commands(name: str) -> list[str]:
-    """Our commands in a file of infra/."""
+def find_commands(name: str) -> list[str]:
+    """Return the `ragassay` commands in a file of infra/."""
     path = INFRA / name
     if path.suffix == ".py":
-        return of_python(path)
+        return find_commands_in_module(path)
     if name == "cronjob.yaml":
         (container,) = load(name)["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
         return [shlex.join(container["args"])]
     if name in KINDS:
         spec = load(name)["spec"]
         return [job["entrypoint"] for job in (spec, spec.get("jobTemplate", {})) if "entrypoint" in job]
-    return in_text(path.read_text())
+    return find_commands_in_text(path.read_text())
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_manifest_has_the_fields_of_its_kind(name: str) -> None:
+def test_manifests_match_the_schemas_of_their_kinds(name: str) -> None:
     KINDS[name].model_validate(load(name))
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_field_that_nobody_knows_or_a_wrong_value_is_refused(name: str) -> None:
+def test_unknown_fields_and_wrong_values_are_refused(name: str) -> None:
     text = (INFRA / name).read_text()
     for wrong in (text.replace("requests:", "request:"), text.replace("\nspec:", "\nspecs:"), text.replace(" image:", " img:")):
         assert wrong != text
@@ -54,7 +54,7 @@ def test_a_field_that_nobody_knows_or_a_wrong_value_is_refused(name: str) -> Non
         KINDS[name].model_validate(yaml.safe_load(re.sub(r'cpu: "?\w+"?', 'cpu: "many"', text)))
 
 
-def test_one_cluster_stands_in_all_manifests() -> None:
+def test_all_manifests_define_the_same_cluster() -> None:
     job, cron, cluster = load("rayjob.yaml")["spec"], load("raycronjob.yaml")["spec"], load("raycluster.yaml")["spec"]
     assert cron["jobTemplate"] == job and job["rayClusterSpec"] == cluster
     version = re.search(r"^FROM rayproject/ray:([\d.]+)-", (INFRA / "Dockerfile.gpu").read_text(), re.M)
@@ -62,7 +62,7 @@ def test_one_cluster_stands_in_all_manifests() -> None:
     assert f"ray=={version[1]}" in (REPO / "requirements" / "gpu.txt").read_text().split()
 
 
-def test_the_cronjob_submits_to_the_cluster() -> None:
+def test_cronjob_submits_to_the_cluster() -> None:
     (container,) = load("cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     name, image = load("raycluster.yaml")["metadata"]["name"], load("raycluster.yaml")["spec"]["headGroupSpec"]["template"]
     assert container["command"] == ["ray", "job", "submit", "--address", f"http://{name}-head-svc:8265", "--"]
@@ -75,40 +75,48 @@ COMMANDS = [
     (path.name, command)
     for path in sorted(INFRA.iterdir())
     if path.suffix in (".yaml", ".py") and not path.name.startswith(("job_", "__"))
-    for command in commands(path.name)
+    for command in find_commands(path.name)
 ]
 
 
-def test_every_file_that_starts_a_job_is_looked_at() -> None:
+def test_commands_of_every_file_that_starts_a_job_are_found() -> None:
     names = {name for name, _ in COMMANDS}
     assert names == {"rayjob.yaml", "raycronjob.yaml", "cronjob.yaml", "ray-up.yaml", "airflow_dag.py", "dagster_assets.py"}
 
 
 @pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[f"{name}: {command[:20]}" for name, command in COMMANDS])
-def test_our_command_line_takes_the_commands(name: str, command: str) -> None:
-    kind, parameters = parsed(command)
+def test_command_line_accepts_the_commands(name: str, command: str) -> None:
+    kind, parameters = parse_command(command)
     assert kind in ("run", "report")
     if kind == "run":
         config = str(parameters["config"])
-        assert config.startswith(IMAGE), "where the image has them"
+        assert config.startswith(IMAGE), "the path in the image"
         load_job(str(REPO / config.removeprefix(IMAGE)))
-        assert "$" not in command, "a submitter's shell would read it"
+        assert "$" not in command, "the submitter's shell would expand it"
 
 
-def test_the_job_is_the_one_of_the_page() -> None:
-    jobs = {tuple(sorted(parsed(command)[1].items(), key=str)) for _, command in COMMANDS if command.startswith("ragassay run")}
+def test_commands_match_those_of_the_docs_page() -> None:
+    jobs = {
+        tuple(sorted(parse_command(command)[1].items(), key=str))
+        for _, command in COMMANDS
+        if command.startswith("ragassay run")
+    }
     same = {tuple(pair for pair in job if pair[0] in ("input_uri", "output", "config")) for job in jobs}
-    page = [parsed(command)[1] for command in in_text(PAGE.read_text()) if command.startswith("ragassay run s3:")]
+    page = [
+        parse_command(command)[1]
+        for command in find_commands_in_text(PAGE.read_text())
+        if command.startswith("ragassay run s3:")
+    ]
     assert len(same) == 1 and page
-    assert all(dict(next(iter(same))).items() <= told.items() for told in page)
+    assert all(dict(next(iter(same))).items() <= parameters.items() for parameters in page)
 
 
-def test_a_command_that_is_wrong_is_refused() -> None:
+def test_a_wrong_command_is_refused() -> None:
     with pytest.raises(Exception, match="--confg"):
-        parsed("ragassay run a b --confg c")
+        parse_command("ragassay run a b --confg c")
 
 
-def test_the_replicas_of_the_job_fill_a_worker_and_no_more() -> None:
+def test_replicas_of_the_job_fill_exactly_one_worker() -> None:
     (container,) = load("rayjob.yaml")["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"]
     limits = container["resources"]["limits"]
     job = load_job(str(INFRA / "job_gpu.yaml"))
@@ -119,7 +127,7 @@ def test_the_replicas_of_the_job_fill_a_worker_and_no_more() -> None:
     assert share / replicas.num_gpus < 1
 
 
-def test_the_launcher_file_is_what_ray_up_takes() -> None:
+def test_ray_up_accepts_its_file() -> None:
     from ray.autoscaler._private.util import fillout_defaults, validate_config
 
     config = load("ray-up.yaml")

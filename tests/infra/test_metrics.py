@@ -1,4 +1,4 @@
-"""The dashboard draws what we count and what Ray counts; Prometheus finds both."""
+"""Test that the dashboard shows existing metrics of RAGAssay and Ray, and that Prometheus finds both."""
 
 import json
 import re
@@ -18,46 +18,46 @@ NAME = re.compile(r"\b(ray_[a-z_]+)\b")
 
 
 @cache
-def ray_names() -> frozenset[str]:
-    """Metrics that Ray's own dashboards draw."""
+def ray_metric_names() -> frozenset[str]:
+    """Return the metrics that Ray's own dashboards show."""
     folder = Path(next(iter(rays.__path__)))
     return frozenset(name for path in folder.glob("*.py") for name in NAME.findall(path.read_text()))
 
 
-def dashboard() -> dict[str, Any]:
+def load_dashboard() -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads((INFRA / "grafana.json").read_text())
     return loaded
 
 
-def queries() -> list[str]:
-    panels = [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
-    return panels + [entry["query"] for entry in dashboard()["templating"]["list"] if entry["type"] == "query"]
+def list_queries() -> list[str]:
+    panels = [target["expr"] for panel in load_dashboard()["panels"] for target in panel["targets"]]
+    return panels + [entry["query"] for entry in load_dashboard()["templating"]["list"] if entry["type"] == "query"]
 
 
-def test_every_metric_of_the_dashboard_is_counted() -> None:
-    names = {name for query in queries() for name in NAME.findall(query)}
+def test_every_metric_of_the_dashboard_exists() -> None:
+    names = {name for query in list_queries() for name in NAME.findall(query)}
     ours = {name for name in names if name.startswith("ray_ragassay_")}
     assert ours == {f"ray_{name}_total" for name in COUNTERS}, (
-        "each of our counters is drawn; Ray puts ray_ before, _total behind"
+        "the dashboard shows each counter; Ray adds the prefix ray_ and the suffix _total"
     )
-    assert names - ours and names - ours <= ray_names()
+    assert names - ours and names - ours <= ray_metric_names()
 
 
-def test_queries_are_whole_and_go_by_our_tag() -> None:
-    variables = {entry["name"] for entry in dashboard()["templating"]["list"]} | {"__rate_interval", "__range"}
-    for query in queries():
-        assert all(query.count(left) == query.count(right) for left, right in ("()", "{}", "[]"))
+def test_queries_are_well_formed_and_use_the_slm_tag() -> None:
+    variables = {entry["name"] for entry in load_dashboard()["templating"]["list"]} | {"__rate_interval", "__range"}
+    for query in list_queries():
+        assert all(query.count(opening) == query.count(closing) for opening, closing in ("()", "{}", "[]"))
         assert set(re.findall(r"\$\{?(\w+)", query)) <= variables
         assert "slm" in query or "stage" in query or "ragassay" not in query
 
 
-def test_panels_lie_side_by_side() -> None:
-    panels = dashboard()["panels"]
+def test_panels_do_not_overlap() -> None:
+    panels = load_dashboard()["panels"]
     cells = [
         (x, y)
-        for place in (panel["gridPos"] for panel in panels)
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
+        for area in (panel["gridPos"] for panel in panels)
+        for x in range(area["x"], area["x"] + area["w"])
+        for y in range(area["y"], area["y"] + area["h"])
     ]
     assert len(cells) == len(set(cells)) and max(x for x, _ in cells) < 24
     assert len({panel["id"] for panel in panels}) == len(panels) and all(panel["title"] for panel in panels)
@@ -95,26 +95,26 @@ class Global(Strict):
 
 
 class Prometheus(Strict):
-    """As its documentation has it, as far as we use it."""
+    """Schema of prometheus.yaml, with the fields that infra/ uses."""
 
     globals: Global
     scrape_configs: list[Scrape]
 
 
-def prometheus(text: str) -> Prometheus:
+def parse_prometheus(text: str) -> Prometheus:
     loaded = yaml.safe_load(text)
     return Prometheus.model_validate({"globals": loaded.pop("global"), **loaded})
 
 
-def test_prometheus_finds_nodes_where_ray_writes_them() -> None:
+def test_prometheus_reads_the_node_list_that_ray_writes() -> None:
     text = (INFRA / "prometheus.yaml").read_text()
-    found = prometheus(text)
-    assert len({job.job_name for job in found.scrape_configs}) == len(found.scrape_configs) == 2
-    (path,) = [path for job in found.scrape_configs for files in job.file_sd_configs for path in files.files]
+    config = parse_prometheus(text)
+    assert len({job.job_name for job in config.scrape_configs}) == len(config.scrape_configs) == 2
+    (path,) = [path for job in config.scrape_configs for files in job.file_sd_configs for path in files.files]
     own = Path(next(iter(rays.__path__))).parent / "export" / "prometheus" / "prometheus.yml"
     assert path in own.read_text()
-    for job in found.scrape_configs:
+    for job in config.scrape_configs:
         for rule in job.relabel_configs:
             assert (rule.target_label is not None) == (rule.action == "replace")
     with pytest.raises(ValidationError, match="Extra inputs"):
-        prometheus(text.replace("relabel_configs", "relabel_config"))
+        parse_prometheus(text.replace("relabel_configs", "relabel_config"))

@@ -29,8 +29,8 @@ from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.read import read_logs
-from ragassay.jobs.integrations.lineage.events import run_events
-from ragassay.jobs.integrations.publish.http import Answer
+from ragassay.jobs.integrations.lineage.events import send_run_events
+from ragassay.jobs.integrations.publish.http import ToolReply
 from ragassay.jobs.output.fingerprint import shorten
 from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.show import format_json, print_line
@@ -133,7 +133,7 @@ def row_errors(uri: SecretUri) -> Iterator[str]:
     yield _make_failed_answer(LabelEndpoint("judge", "m", caller.server), str(refusal)).error or ""
     yield Completion(AnswerStatus.REFUSED, error=f"judge: '{uri.text}' failed").error or ""
     yield _unreadable(uri)
-    yield Answer(503, {"message": f"proxy to '{uri.text}' failed"}).reason
+    yield ToolReply(503, {"message": f"proxy to '{uri.text}' failed"}).reason
 
 
 def _unreadable(uri: SecretUri) -> str:
@@ -225,7 +225,7 @@ def test_attack_no_event_contains_a_secret(uri: SecretUri, tmp_path: Path, monke
     logs = Logs(strip_credentials(uri.text), pafs.LocalFileSystem(), [], source=SourceTable("iceberg", uri.text, 1))
     job = OpenLineage(url="http://h:1", namespace=uri.text, job=uri.text)
     run = Run("r", "2026-11-01T00:00:00+00:00")
-    with pytest.raises(InputError), run_events(job, "run", logs, output, run, Console(quiet=True)):
+    with pytest.raises(InputError), send_run_events(job, "run", logs, output, run, Console(quiet=True)):
         raise InputError(TEXT, text=f"input '{uri.text}' is bad")
     assert [json.loads(event)["eventType"] for event in events] == ["START", "FAIL"]
     assert not any(SECRET in event for event in events)

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from ragassay.jobs.integrations.traces.export import export_files
-from ragassay.jobs.integrations.traces.stage import TRACES, stage
+from ragassay.jobs.integrations.traces.export import find_export_files
+from ragassay.jobs.integrations.traces.stage import TRACES_FOLDER, stage_export
 from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import free_port
 from tests.soak.own_venv import own_venv
@@ -46,8 +46,10 @@ def run(script: str, python: Path, *args: str | Path, folder: Path) -> None:
 
 
 def staged(export: Path, output: Path, preset: str) -> list[dict[str, Any]]:
-    stage(export_files(str(export)), open_folder(str(output)), preset, 2, False)
-    rows: list[dict[str, Any]] = ds.dataset(output / TRACES, format="parquet", partitioning="hive").to_table().to_pylist()
+    stage_export(find_export_files(str(export)), open_folder(str(output)), preset, 2, False)
+    rows: list[dict[str, Any]] = (
+        ds.dataset(output / TRACES_FOLDER, format="parquet", partitioning="hive").to_table().to_pylist()
+    )
     return rows
 
 

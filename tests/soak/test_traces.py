@@ -13,7 +13,7 @@ from tests.corpus.job import without_slm
 from tests.jobs.conftest import read_rows
 from tests.jobs.integrations.traces.exports import TOOLS, write_export
 from tests.jobs.integrations.traces.stories import stories
-from tests.jobs.integrations.traces.test_presets import wanted
+from tests.jobs.integrations.traces.test_presets import expected_row
 from tests.soak.results import Result, record
 
 pytestmark = pytest.mark.soak
@@ -41,13 +41,13 @@ def test_two_nights_end_to_end(tool: str, tmp_path: Path) -> None:
 
     rows = read_rows(tmp_path / "audit")
     found = Counter(row["row_id"] for row in rows)
-    by_id = {wanted(tool, story)["row_id"]: story for story in told}
+    by_id = {expected_row(tool, story)["row_id"]: story for story in told}
     lost = sum(found[row_id] == 0 for row_id in by_id)
     twice = sum(count - 1 for row_id, count in found.items() if row_id in by_id)
     wrong = 0
     for row in rows:
         story = by_id[row["row_id"]]
-        want = wanted(tool, story)
+        want = expected_row(tool, story)
         texts = [passage["text"] for passage in want["context"] or []] or None
         status = "no_context" if not any(texts or ()) else "no_response" if story.response is None else "ok"
         wrong += (row["question"], row["context"], row["response"], row["status"]) != (
@@ -59,7 +59,7 @@ def test_two_nights_end_to_end(tool: str, tmp_path: Path) -> None:
         ids = {passage["id"] for passage in want["context"] or []}
         told_ids = [at["passage_id"] for at in row["evidence"] or [] if at["passage"] is not None]
         wrong += not ids.issuperset(told_ids) or (status == "ok" and not told_ids)
-    without = sum(not any(p["text"] for p in wanted(tool, story)["context"] or []) for story in told)
+    without = sum(not any(p["text"] for p in expected_row(tool, story)["context"] or []) for story in told)
     note = f"two nights, {without} traces without passages, {sum(s.response is None for s in told)} without a response"
     record(Result("inputs", f"preset {tool}", COUNT, COUNT - wrong, lost, twice, note))
     assert (lost, twice, wrong, len(rows)) == (0, 0, 0, COUNT)

@@ -1,1 +1,1 @@
-"""OpenLineage: a run tells a server what it read and wrote."""
+"""Send OpenLineage events: which data a run reads and writes."""

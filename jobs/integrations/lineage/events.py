@@ -1,4 +1,4 @@
-"""Events of a run for an OpenLineage server: it starts, it ends well, or it fails. A server that is down fails no run."""
+"""Send the events of a run to an OpenLineage server: start, completion or failure. An unreachable server fails no run."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -20,65 +20,68 @@ from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import InputError, RagassayError
 from ragassay.schemas.manifest import Run
 
-TIMEOUT = 5.0  # seconds
+TIMEOUT_SECONDS = 5.0  # seconds
 _RETRY = {"total": 1, "read": 1, "connect": 1, "backoff_factor": 0.1}
-_WHAT = "telling an OpenLineage server of runs"
+_PURPOSE = "sending OpenLineage events"
 _PRODUCER = "urn:ragassay"
 _VARIABLE = "OPENLINEAGE_URL"
 
 
 @contextmanager
-def run_events(
+def send_run_events(
     settings: OpenLineage, step: str, logs: Logs | None, output: Folder, run: Run, console: Console
 ) -> Iterator[Callable[[Run], None]]:
-    """Send events of a run: START now, COMPLETE or FAIL when the block has ended. Nothing, where no server is named.
+    """Send START now, and COMPLETE or FAIL at the end of the block. Without a server, send nothing.
 
     Args:
         settings: The job's `integrations.openlineage`.
-        step: run, score, finalize or escalate: part of the name of the job.
-        logs: What it reads; None where that is OUTPUT/raw.
+        step: run, score, finalize or escalate; part of the job's name.
+        logs: The input; None if it is OUTPUT/raw.
         output: The output folder.
-        run: The run's record as it begins.
-        console: Where it is said, once, that the server does not answer.
+        run: The run's record at the start.
+        console: Prints a warning, once, if the server does not answer.
 
     Yields:
-        What takes the run's record as it ends, whose counts COMPLETE has.
+        A function that takes the run's record at the end; COMPLETE contains its counts.
 
     Raises:
-        InputError: The job file names a server, and the client is not installed.
+        InputError: The job file names a server, but the client is not installed.
     """
-    teller = _teller(settings, step, logs, output, run, console)
-    if teller is None:
+    emitter = _make_emitter(settings, step, logs, output, run, console)
+    if emitter is None:
         yield lambda _: None
         return
-    teller.tell("START")
+    emitter.emit("START")
     try:
-        yield teller.end
+        yield emitter.set_final_run
     except BaseException as error:
         # Other errors may quote the logs.
-        teller.tell("FAIL", str(error) if isinstance(error, RagassayError) else type(error).__name__)
+        emitter.emit("FAIL", str(error) if isinstance(error, RagassayError) else type(error).__name__)
         raise
-    teller.tell("COMPLETE")
+    emitter.emit("COMPLETE")
 
 
-def _teller(
+def _make_emitter(
     settings: OpenLineage, step: str, logs: Logs | None, output: Folder, run: Run, console: Console
-) -> "_Teller | None":
-    """Who tells; None where no server is named. What the environment names may be meant for others: no run fails for that."""
+) -> "_RunEventEmitter | None":
+    """Return the emitter of a run's events; None without a server.
+
+    A server named by the environment may be meant for other programs, so a fault there does not fail the run.
+    """
     url = settings.url or os.environ.get(_VARIABLE)
     if not url:
         return None
     try:
-        return _Teller(url, format_server(url), settings, step, logs, output, run, console)
+        return _RunEventEmitter(url, format_server(url), settings, step, logs, output, run, console)
     except (InputError, ValueError) as error:
         if settings.url:
             raise
-        said = f"{error}" if isinstance(error, InputError) else f"{_VARIABLE} {error}"
-        console.print(f"warning: no OpenLineage server is told of this run: {said}", markup=False)
+        reason = f"{error}" if isinstance(error, InputError) else f"{_VARIABLE} {error}"
+        console.print(f"warning: no OpenLineage events are sent for this run: {reason}", markup=False)
         return None
 
 
-class _Teller:
+class _RunEventEmitter:
     def __init__(
         self,
         url: str,
@@ -90,53 +93,54 @@ class _Teller:
         run: Run,
         console: Console,
     ) -> None:
-        self._events = import_library("openlineage.client.event_v2", _WHAT)
-        self._facets = import_library("openlineage.client.facet_v2", _WHAT)
-        client = import_library("openlineage.client", _WHAT)
-        transport: dict[str, Any] = {"type": "http", "url": url, "timeout": TIMEOUT, "retry": _RETRY}
+        self._events = import_library("openlineage.client.event_v2", _PURPOSE)
+        self._facets = import_library("openlineage.client.facet_v2", _PURPOSE)
+        client = import_library("openlineage.client", _PURPOSE)
+        transport: dict[str, Any] = {"type": "http", "url": url, "timeout": TIMEOUT_SECONDS, "retry": _RETRY}
         if key := os.environ.get("OPENLINEAGE_API_KEY"):
             transport["auth"] = {"type": "api_key", "api_key": key}
         self._client = client.OpenLineageClient(config={"transport": transport})
         self._server, self._logs, self._output, self._run, self._console = server, logs, output, run, console
         name = settings.job or f"ragassay.{PurePosixPath(output.root).name}"
         self._job = self._events.Job(hide_secrets(settings.namespace), hide_secrets(f"{name}.{step}"))
-        self._silent = False
-        ids = import_library("openlineage.client.uuid", _WHAT)
+        self._has_warned = False
+        ids = import_library("openlineage.client.uuid", _PURPOSE)
         self._id = str(ids.generate_static_uuid(datetime.fromisoformat(run.started), f"{output.address}#{run.run_id}".encode()))
 
-    def end(self, run: Run) -> None:
-        """Take the run's record as it ends."""
+    def set_final_run(self, run: Run) -> None:
+        """Set the run's record at its end."""
         self._run = run
 
-    def tell(self, state: str, error: str | None = None) -> None:
-        """Send an event; say so, once, where nobody takes it."""
+    def emit(self, state: str, message: str | None = None) -> None:
+        """Send an event; print one warning if the server does not accept it."""
         try:
             facets = {}
-            if error is not None:
-                facets["errorMessage"] = self._facets.error_message_run.ErrorMessageRunFacet(error, "python")
+            if message is not None:
+                facets["errorMessage"] = self._facets.error_message_run.ErrorMessageRunFacet(message, "python")
             event = self._events.RunEvent(
                 eventType=self._events.RunState[state],
                 eventTime=datetime.now(UTC).isoformat(timespec="milliseconds"),
                 run=self._events.Run(self._id, facets),
                 job=self._job,
                 producer=_PRODUCER,
-                inputs=[self._input()],
-                outputs=[self._output_set(done=state == "COMPLETE")],
+                inputs=[self._input_dataset()],
+                outputs=[self._output_dataset(is_complete=state == "COMPLETE")],
             )
             self._client.emit(event)
-        except Exception as reason:
-            if not self._silent:
-                said = type(reason).__name__
-                line = f"warning: the OpenLineage server {self._server} took no event ({said}); the run goes on without"
+        except Exception as error:
+            if not self._has_warned:
+                # The message of the error itself may quote secrets.
+                reason = type(error).__name__
+                line = f"warning: the OpenLineage server {self._server} accepted no event ({reason}); the run continues"
                 self._console.print(line, markup=False)
-            self._silent = True
+            self._has_warned = True
 
-    def _input(self) -> Any:
-        logs, kinds = self._logs, self._events
+    def _input_dataset(self) -> Any:
+        logs, events = self._logs, self._events
         if logs is None:
-            return kinds.InputDataset(*_place(self._output.format_address("raw")))
-        facets: dict[str, Any] = {"schema": self._schema(_schema_of(logs))}
-        name = _table(logs) or _place(logs.uri)
+            return events.InputDataset(*_dataset_name(self._output.format_address("raw")))
+        facets: dict[str, Any] = {"schema": self._schema(_logs_schema(logs))}
+        name = _table_name(logs) or _dataset_name(logs.uri)
         if logs.source is not None and logs.source.version is not None:
             version = self._facets.dataset_version_dataset.DatasetVersionDatasetFacet(str(logs.source.version))
             facets["version"] = version
@@ -145,25 +149,25 @@ class _Teller:
             size=logs.size,
             fileCount=len(logs.files),
         )
-        return kinds.InputDataset(*name, facets=facets, inputFacets={"inputStatistics": count})
+        return events.InputDataset(*name, facets=facets, inputFacets={"inputStatistics": count})
 
-    def _output_set(self, *, done: bool) -> Any:
-        place = _place(self._output.format_address("scored"))
-        if not done:
-            return self._events.OutputDataset(*place)
+    def _output_dataset(self, *, is_complete: bool) -> Any:
+        dataset_name = _dataset_name(self._output.format_address("scored"))
+        if not is_complete:
+            return self._events.OutputDataset(*dataset_name)
         scored = open_scored(self._output)
         facets = {"schema": self._schema(scored.schema_of(scored.files[0]))} if scored.files else {}
         rows = self._run.rows.get("scored", 0) + self._run.rows.get("failed", 0)
         count = self._facets.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=rows)
-        return self._events.OutputDataset(*place, facets=facets, outputFacets={"outputStatistics": count})
+        return self._events.OutputDataset(*dataset_name, facets=facets, outputFacets={"outputStatistics": count})
 
     def _schema(self, schema: pa.Schema) -> Any:
         kinds = self._facets.schema_dataset
         return kinds.SchemaDatasetFacet([kinds.SchemaDatasetFacetFields(f.name, str(f.type)) for f in schema])
 
 
-def _schema_of(logs: Logs) -> pa.Schema:
-    """Columns of the first file, and the keys of its partition."""
+def _logs_schema(logs: Logs) -> pa.Schema:
+    """Return the columns of the first file, and the keys of its partition."""
     first = next((file for file in logs.files if file.schema is not None), None)
     if first is None or first.schema is None:
         return pa.schema([])
@@ -171,17 +175,17 @@ def _schema_of(logs: Logs) -> pa.Schema:
     return pa.schema([*first.schema, *keys])
 
 
-def _table(logs: Logs) -> tuple[str, str] | None:
-    """Namespace and name of a table that a catalog knows."""
+def _table_name(logs: Logs) -> tuple[str, str] | None:
+    """Return namespace and name of a table in a catalog; None for files."""
     if logs.source is None or "://" not in logs.source.table:
         return None
     scheme, _, rest = strip_credentials(logs.source.table).partition("://")
-    place, _, name = rest.partition("/")
-    return f"{scheme}://{place}", name or place
+    host, _, name = rest.partition("/")
+    return f"{scheme}://{host}", name or host
 
 
-def _place(address: str) -> tuple[str, str]:
-    """Namespace and name of files, as OpenLineage calls them: file and a path, or s3://bucket and a key."""
+def _dataset_name(address: str) -> tuple[str, str]:
+    """Return namespace and name of files in OpenLineage's form: `file` and a path, or s3://bucket and a key."""
     scheme, sign, rest = strip_credentials(address).partition("://")
     if not sign or scheme == "file":
         return "file", open_folder(address).root

@@ -1,1 +1,1 @@
-"""`publish`: verdicts to where people look at their traces; one file a tool."""
+"""Send verdicts to the traces in a tracing tool (`ragassay publish`), without duplicates."""

@@ -1,56 +1,58 @@
-"""What errors of this folder say."""
+"""Error messages of `publish`."""
 
 from ragassay.pipeline.errors import Message
 
 URL_WITH_QUERY = Message(
     "publish.url-with-query",
-    "the tool's address may hold no query (?) and no fragment (#): keys belong in the environment (docs/how-to/publish.md)",
+    "the tool's address must not contain a query (?) or a fragment (#). Set keys in the environment (docs/how-to/publish.md)",
 )
 URL_WITH_PASSWORD = Message(
     "publish.url-with-password",
-    "the tool's address may hold no password: keys belong in the environment (docs/how-to/publish.md)",
+    "the tool's address must not contain a password. Set keys in the environment (docs/how-to/publish.md)",
 )
-NO_URL = Message("publish.no-url", "{url!r} is no address of a tool: give one such as https://host or http://localhost:6006")
+NO_URL = Message(
+    "publish.no-url", "{url!r} is not the address of a tool. Use an address such as https://host or http://localhost:6006"
+)
 UNREADABLE_URL = Message(
     "publish.unreadable-url",
-    "the tool's address can't be read: give one such as https://host or http://localhost:6006",
+    "the tool's address can't be read. Use an address such as https://host or http://localhost:6006",
 )
-KEY_REFUSED = Message("publish.key-refused", "{url} refuses the key ({reason}): see {keys}")
-REDIRECTED = Message("publish.redirected", "{url} sends us on to {location}: name that address, if it is right")
+KEY_REFUSED = Message("publish.key-refused", "{url} refuses the key ({reason}). Check {keys}")
+REDIRECTED = Message("publish.redirected", "{url} redirects to {location}. If that address is right, use it")
 WEB_PAGE = Message(
     "publish.web-page",
-    "{url} answers with a web page ({status}), as no API does: is it the tool's address, or is there a login before it?",
+    "{url} answers with a web page ({status}), not as an API. Check the address, and whether it requires a login",
 )
 UNREACHABLE = Message(
     "publish.unreachable",
-    "{url}: {reason}, {tries} times. What was sent is recorded; run the same command again: it resumes",
+    "{url}: {reason}, {tries} times. What was sent is recorded; run the same command again to resume",
 )
 WAIT_TOO_LONG = Message(
     "publish.wait-too-long",
-    "{url} asks to wait {seconds:.0f} seconds. What was sent is recorded; run the same command again: it resumes",
+    "{url} asks to wait {seconds:.0f} seconds. What was sent is recorded; run the same command later to resume",
 )
 NO_LANGFUSE_KEYS = Message(
     "publish.no-langfuse-keys",
-    "Langfuse wants the keys of a project: set {public_key} and {secret_key}",
+    "Langfuse requires the keys of a project. Set {public_key} and {secret_key}",
 )
-HEADERS_SYNTAX = Message("publish.headers-syntax", "{variable} must be name=value,name=value")
+HEADERS_SYNTAX = Message("publish.headers-syntax", "{variable} must have the form name=value,name=value")
 TOO_MANY_REFUSED = Message(
     "publish.too-many-refused",
-    "{url} refuses more than {most:,} verdicts of a partition, such as {reason!r}. Fix the cause, then run the same command "
-    "again: it resumes, and sends the refused verdicts again",
+    "{url} refuses more than {limit:,} verdicts of a partition, for example: {reason!r}. Fix the cause and run the same "
+    "command again; it resumes and sends the refused verdicts again",
 )
 UNREADABLE_STATE = Message(
     "publish.unreadable-state",
-    "{path} can't be read: {reason}. Move it away: all is sent anew then, over what is there",
+    "{path} can't be read: {reason}. Move it away; then all verdicts are sent again and replace those in the tool",
 )
 SOME_REFUSED = Message(
     "publish.some-refused",
-    "{url} refused {refused:,} verdicts. The same command tries those of named rows again; --resend sends all anew",
+    "{url} refused {refused:,} verdicts. Run the same command to try those of named rows again, or with --resend for all",
 )
 UNKNOWN_TRACES = Message(
     "publish.unknown-traces",
-    "{url} knows none of the {traces:,} traces: set integrations.publish.trace_column, and span_column for "
-    "spans, to the columns of their ids",
+    "{url} has none of the {traces:,} traces. Set integrations.publish.trace_column, and span_column for spans, to the columns "
+    "with their ids",
 )
-NO_API = Message("publish.no-api", "{url} has no such API ({reason}): is it the tool's address?")
-NO_ADDRESS = Message("publish.no-address", "where is the tool? Name it with --url, or set {variable}")
+NO_API = Message("publish.no-api", "{url} has no such API ({reason}). Check the tool's address")
+NO_ADDRESS = Message("publish.no-address", "the tool's address is missing. Set --url or {variable}")

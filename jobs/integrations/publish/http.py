@@ -1,6 +1,6 @@
-"""Requests to a tool: a few at once, no faster than allowed, and again where they fail for now.
+"""Send requests to a tool: a few at a time, within a rate limit, with retries.
 
-Verdicts go to the address that was named and nowhere else: proxies of the environment are not used, redirects are not followed.
+Verdicts go only to the configured address: proxies of the environment are not used, redirects are not followed.
 """
 
 import random
@@ -17,27 +17,27 @@ from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.integrations.publish import errors
 from ragassay.pipeline.errors import ConfigError, PublishError
 
-TIMEOUT = 60.0  # seconds, of one request
-TRIES = 10
-FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds between tries; what Retry-After says may be longer
-PATIENCE = 900.0  # seconds that a tool may ask us to wait
+TIMEOUT_SECONDS = 60.0  # per request
+MAX_TRIES = 10
+FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds between tries, unless Retry-After is longer
+MAX_WAIT_SECONDS = 900.0  # longest Retry-After that is accepted
 
-TRIES_AT_500 = 4
-"""A fault inside the tool is the fault of what it was sent, if it comes back so often."""
+MAX_TRIES_AT_500 = 4
+"""Tries of a request that fails inside the tool; after these the request itself is taken as the cause."""
 
-LATER = {408, 425, 429, 502, 503, 504}
-REDIRECTS = {301, 302, 303, 307, 308}
+RETRY_STATUSES = {408, 425, 429, 502, 503, 504}
+REDIRECT_STATUSES = {301, 302, 303, 307, 308}
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Where a tool is, and as whom it is asked.
+    """Address of a tool, and the credentials.
 
     Attributes:
-        url: Its address, without a slash at the end.
-        headers: What every request bears, keys among it: never shown.
-        keys: Names of the environment variables that hold them, for messages.
-        account: Tells one account at the same address from another; no secret.
+        url: Address, without a final slash.
+        headers: Headers of every request, with keys; never shown.
+        keys: Names of the environment variables with the keys, for messages.
+        account: Identifies the account at the address; not secret.
     """
 
     url: str
@@ -47,72 +47,75 @@ class Connection:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a tool says.
+class ToolReply:
+    """Reply of a tool.
 
     Attributes:
-        status: Of HTTP.
-        body: JSON, or text where it is none.
+        status: HTTP status.
+        body: JSON, or text if it is not JSON.
     """
 
     status: int
     body: Any
 
     @property
-    def ok(self) -> bool:
-        """Whether it took what it was sent, or some of it."""
+    def is_ok(self) -> bool:
+        """Whether the tool accepted the request, or a part of it."""
         return 200 <= self.status < 300
 
     @property
     def reason(self) -> str:
-        """Why not, in a line: the tool's words without what it may quote of the request."""
-        return hide_secrets(f"{self.status}: {words(self.body)}")[:300].rstrip(": ")
+        """The error in one line: the tool's message, without what it quotes from the request."""
+        return hide_secrets(f"{self.status}: {describe_body(self.body)}")[:300].rstrip(": ")
 
 
-class TryAgainError(Exception):
-    """It did not work now."""
+class RetryableError(Exception):
+    """A request failed and can be tried again."""
 
-    def __init__(self, why: str, after: float | None = None, answer: Answer | None = None) -> None:
-        """Say why.
+    def __init__(self, reason: str, wait_seconds: float | None = None, reply: ToolReply | None = None) -> None:
+        """Create the error.
 
         Args:
-            why: In words.
-            after: Seconds that the tool asks us to wait; None where it does not say.
-            answer: What is given in the end if it stays so; None makes it an error then.
+            reason: What failed.
+            wait_seconds: Seconds that the tool asks to wait; None if it does not.
+            reply: Reply to return if the last try fails too; without one an error is raised.
         """
-        super().__init__(why)
-        self.after, self.answer = after, answer
+        super().__init__(reason)
+        self.wait_seconds, self.reply = wait_seconds, reply
 
 
 class StoppedError(Exception):
-    """Somebody else has ended it."""
+    """Another thread has stopped the requests."""
 
 
-def words(body: Any) -> str:
-    """What a tool's answer says in words; lists of faults in the way that FastAPI writes them, without their `input`."""
+def describe_body(body: Any) -> str:
+    """Return the messages in a reply's body. Lists of errors in FastAPI's form are shown without their `input`."""
     if isinstance(body, str):
         return " ".join(body.split())
     if isinstance(body, list):
-        return "; ".join(filter(None, map(words, body[:3])))
+        return "; ".join(filter(None, map(describe_body, body[:3])))
     if isinstance(body, dict):
         if isinstance(body.get("loc"), list):
-            return f"{'.'.join(map(str, body['loc']))}: {words(body.get('msg'))}"
-        said = [words(body[key]) for key in ("error_code", "message", "error", "detail", "msg") if key in body]
-        return ": ".join(dict.fromkeys(filter(None, said)))
+            return f"{'.'.join(map(str, body['loc']))}: {describe_body(body.get('msg'))}"
+        texts = [describe_body(body[key]) for key in ("error_code", "message", "error", "detail", "msg") if key in body]
+        return ": ".join(dict.fromkeys(filter(None, texts)))
     return ""
 
 
-def checked_url(url: str) -> str:
-    """An address of a tool.
+def check_url(url: str) -> str:
+    """Check the address of a tool.
+
+    Returns:
+        The address, without a final slash.
 
     Raises:
-        ConfigError: It is none, or holds more than a place: a password, a query, a fragment.
+        ConfigError: It is not an address, or contains a password, a query or a fragment.
     """
     if "?" in url or "#" in url:
         raise ConfigError(errors.URL_WITH_QUERY)
     try:
         parts = urlsplit(url)
-        _ = parts.port  # which may be no number
+        _ = parts.port  # raises ValueError if it is not a number
     except ValueError as error:
         raise ConfigError(errors.UNREADABLE_URL) from error
     if "@" in (parts.netloc or url):
@@ -122,118 +125,120 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-class Http:
-    """The requests of one run of `publish`, by several threads.
+class ToolClient:
+    """The requests of one `publish` command, from several threads.
 
     Attributes:
-        requests: How many were sent.
+        request_count: Number of requests sent.
     """
 
-    def __init__(self, connection: Connection, per_second: float | None, say: Callable[[str], None] = lambda _: None) -> None:
-        """Ready to ask.
+    def __init__(
+        self, connection: Connection, per_second: float | None, report: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Create a client.
 
         Args:
-            connection: Whom.
-            per_second: Requests begun in a second at most; None sets no limit.
-            say: Told of waits.
+            connection: The tool.
+            per_second: Maximum requests per second; None sets no limit.
+            report: Called with a message about each long wait.
         """
         import httpx2
 
         self._client = httpx2.Client(
             headers={"User-Agent": "ragassay", **connection.headers},
-            timeout=TIMEOUT,
+            timeout=TIMEOUT_SECONDS,
             trust_env=False,
             follow_redirects=False,
         )
         self.connection = connection
-        self.requests = 0
-        self._gap, self._next = (1 / per_second if per_second else 0.0), 0.0
-        self._lock, self._stopping, self._say = threading.Lock(), threading.Event(), say
+        self.request_count = 0
+        self._interval, self._next_start = (1 / per_second if per_second else 0.0), 0.0
+        self._lock, self._stopping, self._report = threading.Lock(), threading.Event(), report
 
     def stop(self) -> None:
-        """End all waits: what is being tried is given up."""
+        """End all waits and give up the current tries."""
         self._stopping.set()
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def once(self, method: str, path: str, body: Any = None, params: Mapping[str, str] | None = None) -> Answer:
-        """One request.
+    def request(self, method: str, path: str, body: Any = None, params: Mapping[str, str] | None = None) -> ToolReply:
+        """Send one request.
 
         Raises:
-            TryAgainError: The tool can't be reached, does not answer, asks us to wait, or has a fault.
-            PublishError: It refuses the key, or is elsewhere.
+            RetryableError: The tool can't be reached, does not answer, asks to wait, or fails.
+            PublishError: The tool refuses the key, or is at another address.
         """
         import httpx2
 
-        self._pace()
+        self._wait_for_slot()
         try:
-            found = self._client.request(method, self.connection.url + path, json=body, params=params)
+            http_response = self._client.request(method, self.connection.url + path, json=body, params=params)
         except httpx2.TransportError as error:
-            raise TryAgainError(type(error).__name__) from error
+            raise RetryableError(type(error).__name__) from error
         try:
-            said = found.json()
+            reply_body = http_response.json()
         except ValueError:
-            said = found.text
-        answer = Answer(found.status_code, said)
-        if answer.status in LATER:
-            raise TryAgainError(answer.reason, _after(found.headers.get("Retry-After")))
-        if answer.status >= 500:
-            raise TryAgainError(answer.reason, answer=answer)
-        if answer.status in {401, 403}:
-            raise PublishError(errors.KEY_REFUSED, url=self.connection.url, reason=answer.reason, keys=self.connection.keys)
-        if answer.status in REDIRECTS:
-            where = hide_secrets(str(found.headers.get("Location", "elsewhere")))
-            raise PublishError(errors.REDIRECTED, url=self.connection.url, location=where[:200])
-        if answer.ok and isinstance(said, str) and said.lstrip().startswith("<"):
-            raise PublishError(errors.WEB_PAGE, url=self.connection.url, status=answer.status)
-        return answer
+            reply_body = http_response.text
+        reply = ToolReply(http_response.status_code, reply_body)
+        if reply.status in RETRY_STATUSES:
+            raise RetryableError(reply.reason, _parse_retry_after(http_response.headers.get("Retry-After")))
+        if reply.status >= 500:
+            raise RetryableError(reply.reason, reply=reply)
+        if reply.status in {401, 403}:
+            raise PublishError(errors.KEY_REFUSED, url=self.connection.url, reason=reply.reason, keys=self.connection.keys)
+        if reply.status in REDIRECT_STATUSES:
+            location = hide_secrets(str(http_response.headers.get("Location", "elsewhere")))
+            raise PublishError(errors.REDIRECTED, url=self.connection.url, location=location[:200])
+        if reply.is_ok and isinstance(reply_body, str) and reply_body.lstrip().startswith("<"):
+            raise PublishError(errors.WEB_PAGE, url=self.connection.url, status=reply.status)
+        return reply
 
-    def trying(self, do: Callable[[], Answer]) -> Answer:
-        """Do something until it works.
+    def retry(self, send: Callable[[], ToolReply]) -> ToolReply:
+        """Call a function until it succeeds.
 
         Args:
-            do: Asks, with `once`; it is done again from its begin, so it must not matter how far it came.
+            send: Sends requests with `request`. It is called again from the start, so it must be idempotent.
 
         Raises:
-            PublishError: It does not work, however often it is tried.
+            PublishError: All tries failed.
             StoppedError: `stop` was called.
         """
         faults = 0
-        for number in range(1, TRIES + 1):
+        for number in range(1, MAX_TRIES + 1):
             if self._stopping.is_set():
                 raise StoppedError
             try:
-                return do()
-            except TryAgainError as error:
-                faults += error.answer is not None
-                if error.answer is not None and faults == TRIES_AT_500:
-                    return error.answer
-                if number == TRIES:
-                    raise PublishError(errors.UNREACHABLE, url=self.connection.url, reason=error, tries=TRIES) from error
+                return send()
+            except RetryableError as error:
+                faults += error.reply is not None
+                if error.reply is not None and faults == MAX_TRIES_AT_500:
+                    return error.reply
+                if number == MAX_TRIES:
+                    raise PublishError(errors.UNREACHABLE, url=self.connection.url, reason=error, tries=MAX_TRIES) from error
                 wait = min(FIRST_WAIT * 2 ** (number - 1), LONGEST_WAIT) * random.uniform(0.5, 1.0)
-                wait = max(wait, error.after or 0.0)
-                if wait > PATIENCE:
+                wait = max(wait, error.wait_seconds or 0.0)
+                if wait > MAX_WAIT_SECONDS:
                     raise PublishError(errors.WAIT_TOO_LONG, url=self.connection.url, seconds=wait) from error
                 if wait > 5:
-                    self._say(f"{error}: waiting {wait:.0f} s")
+                    self._report(f"{error}: waiting {wait:.0f} s")
                 self._stopping.wait(wait)
         raise AssertionError("the last try returns or raises")
 
-    def _pace(self) -> None:
+    def _wait_for_slot(self) -> None:
         with self._lock:
-            self.requests += 1
-            if not self._gap:
+            self.request_count += 1
+            if not self._interval:
                 return
             now = time.monotonic()
-            mine = max(now, self._next)
-            self._next = mine + self._gap
-        self._stopping.wait(max(0.0, mine - now))
+            start = max(now, self._next_start)
+            self._next_start = start + self._interval
+        self._stopping.wait(max(0.0, start - now))
 
 
-def _after(header: str | None) -> float | None:
-    """Seconds that `Retry-After` asks for: a number, or a date."""
+def _parse_retry_after(header: str | None) -> float | None:
+    """Return the seconds in a `Retry-After` header: a number or a date."""
     if not header:
         return None
     try:

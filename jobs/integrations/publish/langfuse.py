@@ -1,7 +1,7 @@
-"""Scores on Langfuse's traces: a categorical one with the verdict, numeric ones with score and probability.
+"""Langfuse: a categorical score with the verdict and numeric scores with score and probability, on its traces.
 
-They go through the batch ingestion of its public API (`score-create`), which every version has. Langfuse takes a score with an
-id that it knows, and a time of the same day, as the same score: the later time holds.
+Scores go through the batch ingestion of the public API (`score-create`), which every version has. A score with a known id and a
+time on the same day replaces the earlier one; the later time wins.
 """
 
 import base64
@@ -13,61 +13,61 @@ from typing import Any
 
 from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.integrations.publish import errors
-from ragassay.jobs.integrations.publish.http import Answer, Connection, Http, TryAgainError, words
+from ragassay.jobs.integrations.publish.http import Connection, RetryableError, ToolClient, ToolReply, describe_body
 from ragassay.jobs.integrations.publish.target import (
     SENT,
-    Fate,
-    Outcome,
-    Sending,
-    Target,
-    address,
-    elsewhere,
-    key,
+    Delivery,
+    DeliveryStatus,
+    PublishTarget,
+    SendOptions,
+    drop_nulls,
+    make_no_api_error,
+    read_key,
+    resolve_url,
     send_batch,
-    without_nulls,
 )
-from ragassay.jobs.integrations.publish.verdict import Verdict
+from ragassay.jobs.integrations.publish.verdict import TraceVerdict
 from ragassay.pipeline.errors import ConfigError
 
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 PATH = "/api/public/ingestion"
 BATCH = 50
-"""Two or three events a verdict; a request may have 3.5 MB. One that is too large anyway (413) is sent in halves."""
+"""Verdicts per request, with two or three events each. Requests may have 3.5 MB; a larger one (413) is sent in halves."""
 
 
 def connect(url: str | None) -> Connection:
-    """Where Langfuse is: LANGFUSE_HOST or LANGFUSE_BASE_URL, with the two keys of a project."""
-    public, secret = map(key, KEYS)
+    """Connect to Langfuse: LANGFUSE_HOST or LANGFUSE_BASE_URL, and the two keys of a project."""
+    public, secret = map(read_key, KEYS)
     if not (public and secret):
         raise ConfigError(errors.NO_LANGFUSE_KEYS, public_key=KEYS[0], secret_key=KEYS[1])
     basic = base64.b64encode(f"{public}:{secret}".encode()).decode()
-    where = address(url, ("LANGFUSE_HOST", "LANGFUSE_BASE_URL"))
-    return Connection(where, {"Authorization": f"Basic {basic}"}, " and ".join(KEYS), public)
+    address = resolve_url(url, ("LANGFUSE_HOST", "LANGFUSE_BASE_URL"))
+    return Connection(address, {"Authorization": f"Basic {basic}"}, " and ".join(KEYS), public)
 
 
-def events(verdict: Verdict, sending: Sending) -> list[dict[str, Any]]:
-    """The scores of a verdict, each in its envelope."""
-    found = []
-    metadata = without_nulls({**verdict.facts, "probability": verdict.probability})
-    for name, kind, value in _scores(verdict, sending.name):
+def build_events(verdict: TraceVerdict, options: SendOptions) -> list[dict[str, Any]]:
+    """Return the scores of a verdict as ingestion events."""
+    events = []
+    metadata = drop_nulls({**verdict.facts, "probability": verdict.probability})
+    for name, kind, value in _list_scores(verdict, options.score_name):
         body = {
-            "id": verdict.id_of("langfuse", name),
+            "id": verdict.stable_id("langfuse", name),
             "traceId": verdict.trace_id,
             "observationId": verdict.span_id,
             "name": name,
             "value": value,
             "dataType": kind,
-            "comment": verdict.explanation if name == sending.name else None,
-            "metadata": metadata if name == sending.name else None,
+            "comment": verdict.explanation if name == options.score_name else None,
+            "metadata": metadata if name == options.score_name else None,
         }
-        moment = sending.moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        event = {"type": "score-create", "timestamp": moment, "body": without_nulls(body)}
-        # The envelope's own id is that of what is said: said again it is the same event.
-        found.append({"id": hashlib.blake2b(json.dumps(event).encode(), digest_size=16).hexdigest(), **event})
-    return found
+        timestamp = options.send_time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        event = {"type": "score-create", "timestamp": timestamp, "body": drop_nulls(body)}
+        # The id of the event is a digest of its content, so a repeated event is recognized.
+        events.append({"id": hashlib.blake2b(json.dumps(event).encode(), digest_size=16).hexdigest(), **event})
+    return events
 
 
-def _scores(verdict: Verdict, name: str) -> Iterator[tuple[str, str, str | float]]:
+def _list_scores(verdict: TraceVerdict, name: str) -> Iterator[tuple[str, str, str | float]]:
     yield name, "CATEGORICAL", verdict.label
     if verdict.score is not None:
         yield f"{name}_score", "NUMERIC", verdict.score
@@ -75,47 +75,52 @@ def _scores(verdict: Verdict, name: str) -> Iterator[tuple[str, str, str | float
         yield f"{name}_probability", "NUMERIC", verdict.probability
 
 
-def send(http: Http, verdicts: Sequence[Verdict], sending: Sending) -> list[Outcome]:
-    """Send verdicts; of a batch that Langfuse takes in part, what it could not take now again."""
-    said: dict[str, Outcome] = {}  # what it said of an event
+def send(client: ToolClient, verdicts: Sequence[TraceVerdict], options: SendOptions) -> list[Delivery]:
+    """Send verdicts; of a batch that Langfuse accepts in part, send the rest again."""
+    deliveries: dict[str, Delivery] = {}  # by event id
 
-    def post(some: Sequence[Verdict]) -> Answer:
-        batch = [event for verdict in some for event in events(verdict, sending) if event["id"] not in said]
-        answer = http.once("POST", PATH, {"batch": batch})
-        if answer.ok and isinstance(answer.body, dict):
-            again = _note(answer.body, said)
-            left = [event["id"] for event in batch if event["id"] not in said]
-            if left:
-                raise TryAgainError(f"{len(left)} scores were not taken{again}", answer=answer)
-        return answer
+    def post(part: Sequence[TraceVerdict]) -> ToolReply:
+        batch = [event for verdict in part for event in build_events(verdict, options) if event["id"] not in deliveries]
+        reply = client.request("POST", PATH, {"batch": batch})
+        if reply.is_ok and isinstance(reply.body, dict):
+            note = _record_results(reply.body, deliveries)
+            missing = [event["id"] for event in batch if event["id"] not in deliveries]
+            if missing:
+                raise RetryableError(f"{len(missing)} scores were not accepted{note}", reply=reply)
+        return reply
 
-    def read(answer: Answer, some: Sequence[Verdict]) -> list[Outcome] | None:
-        if answer.status in {404, 405}:
-            raise elsewhere(http, answer)
-        if not (answer.ok and isinstance(answer.body, dict)):
+    def read(reply: ToolReply, part: Sequence[TraceVerdict]) -> list[Delivery] | None:
+        if reply.status in {404, 405}:
+            raise make_no_api_error(client, reply)
+        if not (reply.is_ok and isinstance(reply.body, dict)):
             return None
-        untaken = Outcome(Fate.REFUSED, f"not taken, however often it was sent{_note(answer.body, {})}")
-        return [_worst([said.get(event["id"], untaken) for event in events(verdict, sending)]) for verdict in some]
+        not_accepted = Delivery(DeliveryStatus.REFUSED, f"not accepted in any try{_record_results(reply.body, {})}")
+        return [
+            _first_failure([deliveries.get(event["id"], not_accepted) for event in build_events(verdict, options)])
+            for verdict in part
+        ]
 
-    return send_batch(http, verdicts, post, read)
+    return send_batch(client, verdicts, post, read)
 
 
-def _note(body: dict[str, Any], said: dict[str, Outcome]) -> str:
-    """Note which events were taken, and which refused for good; gives what was said of one that was not taken for now."""
-    for one in body.get("successes") or []:
-        said[one["id"]] = SENT
-    again = ""
-    for one in body.get("errors") or []:
-        status, why = int(one.get("status") or 0), hide_secrets(f"{one.get('status')}: {words(one)}")[:300]
+def _record_results(body: dict[str, Any], deliveries: dict[str, Delivery]) -> str:
+    """Record accepted events and events refused for good; return a note about an event that can be retried."""
+    for item in body.get("successes") or []:
+        deliveries[item["id"]] = SENT
+    retry_note = ""
+    for item in body.get("errors") or []:
+        status, reason = int(item.get("status") or 0), hide_secrets(f"{item.get('status')}: {describe_body(item)}")[:300]
         if status == 429 or status >= 500:
-            again = f" ({why})"
+            retry_note = f" ({reason})"
         else:
-            said[one["id"]] = Outcome(Fate.REFUSED, why)
-    return again
+            deliveries[item["id"]] = Delivery(DeliveryStatus.REFUSED, reason)
+    return retry_note
 
 
-def _worst(outcomes: Sequence[Outcome]) -> Outcome:
-    return next((outcome for outcome in outcomes if outcome.fate is not Fate.SENT), SENT)
+def _first_failure(deliveries: Sequence[Delivery]) -> Delivery:
+    return next((delivery for delivery in deliveries if delivery.status is not DeliveryStatus.SENT), SENT)
 
 
-LANGFUSE = Target("langfuse", BATCH, True, (), connect, lambda verdict, sending: {"batch": events(verdict, sending)}, send)
+LANGFUSE = PublishTarget(
+    "langfuse", BATCH, True, (), connect, lambda verdict, options: {"batch": build_events(verdict, options)}, send
+)

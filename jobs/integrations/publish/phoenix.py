@@ -1,97 +1,101 @@
-"""Annotations of Phoenix's spans, or of its traces where a row names no span.
+"""Phoenix: annotations of spans, or of traces for rows without a span.
 
-Phoenix knows an annotation again by its span or trace, its name and its `identifier`, and overwrites it. Asked to write at once
-(`sync`), it says which spans and traces it does not know.
+Phoenix identifies an annotation by its span or trace, name and `identifier`, and overwrites it. With `sync` it reports which
+spans and traces it does not have.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ragassay.jobs.integrations.publish.http import Answer, Connection, Http
+from ragassay.jobs.integrations.publish.http import Connection, ToolClient, ToolReply
 from ragassay.jobs.integrations.publish.target import (
     SENT,
-    Fate,
-    Outcome,
-    Sending,
-    Target,
-    address,
-    elsewhere,
-    key,
+    Delivery,
+    DeliveryStatus,
+    PublishTarget,
+    SendOptions,
+    drop_nulls,
+    make_no_api_error,
+    read_key,
+    resolve_url,
     send_batch,
-    without_nulls,
 )
-from ragassay.jobs.integrations.publish.verdict import Verdict
+from ragassay.jobs.integrations.publish.verdict import TraceVerdict
 
 BATCH = 100
-NO_ROUTE = {"detail": "Not Found"}
-"""What its framework says of an address that it does not serve."""
+NO_ROUTE_BODY = {"detail": "Not Found"}
+"""Body of the reply for an address that Phoenix does not serve."""
 KEY = "PHOENIX_API_KEY"
 KIND = "CODE"
-"""Of HUMAN, LLM and CODE: members of the ensemble are models and programs, and no judge was asked in a chat."""
+"""One of HUMAN, LLM and CODE: the ensemble has models and programs, and no judge is asked in a chat."""
 
 
 def connect(url: str | None) -> Connection:
-    """Where Phoenix is: PHOENIX_COLLECTOR_ENDPOINT, else this machine; PHOENIX_API_KEY where it wants one."""
-    where = address(url, ("PHOENIX_COLLECTOR_ENDPOINT",), "http://localhost:6006").removesuffix("/v1/traces")
-    token = key(KEY)
-    return Connection(where, {"Authorization": f"Bearer {token}"} if token else {}, KEY)
+    """Connect to Phoenix: PHOENIX_COLLECTOR_ENDPOINT or this machine, and PHOENIX_API_KEY if set."""
+    address = resolve_url(url, ("PHOENIX_COLLECTOR_ENDPOINT",), "http://localhost:6006").removesuffix("/v1/traces")
+    token = read_key(KEY)
+    return Connection(address, {"Authorization": f"Bearer {token}"} if token else {}, KEY)
 
 
-def annotation(verdict: Verdict, sending: Sending) -> dict[str, Any]:
-    """An annotation of a span, or of a trace."""
-    whose = {"span_id": verdict.span_id} if verdict.span_id else {"trace_id": verdict.trace_id}
+def build_annotation(verdict: TraceVerdict, options: SendOptions) -> dict[str, Any]:
+    """Return the annotation of a span or a trace."""
+    subject = {"span_id": verdict.span_id} if verdict.span_id else {"trace_id": verdict.trace_id}
     return {
-        **whose,
-        "name": sending.name,
+        **subject,
+        "name": options.score_name,
         "annotator_kind": KIND,
-        "result": without_nulls({"label": verdict.label, "score": verdict.score, "explanation": verdict.explanation}),
-        "metadata": without_nulls({**verdict.facts, "probability": verdict.probability}),
-        "identifier": verdict.id_of("phoenix", sending.name),
+        "result": drop_nulls({"label": verdict.label, "score": verdict.score, "explanation": verdict.explanation}),
+        "metadata": drop_nulls({**verdict.facts, "probability": verdict.probability}),
+        "identifier": verdict.stable_id("phoenix", options.score_name),
     }
 
 
-def send(http: Http, verdicts: Sequence[Verdict], sending: Sending) -> list[Outcome]:
-    """Send verdicts: those with a span, and those without."""
-    places: dict[str, Callable[[Verdict], str | None]] = {
+def send(client: ToolClient, verdicts: Sequence[TraceVerdict], options: SendOptions) -> list[Delivery]:
+    """Send verdicts, those with a span and those without separately."""
+    id_readers: dict[str, Callable[[TraceVerdict], str | None]] = {
         "/v1/span_annotations": lambda v: v.span_id,
         "/v1/trace_annotations": lambda v: None if v.span_id else v.trace_id,
     }
-    found: dict[int, Outcome] = {}
-    for path, id_of in places.items():
-        mine = [i for i, verdict in enumerate(verdicts) if id_of(verdict)]
-        outcomes = _send(http, path, [verdicts[i] for i in mine], id_of, sending)
-        found |= dict(zip(mine, outcomes, strict=True))
-    return [found[i] for i in range(len(verdicts))]
+    deliveries: dict[int, Delivery] = {}
+    for path, id_of in id_readers.items():
+        indices = [i for i, verdict in enumerate(verdicts) if id_of(verdict)]
+        path_deliveries = _send_to_path(client, path, [verdicts[i] for i in indices], id_of, options)
+        deliveries |= dict(zip(indices, path_deliveries, strict=True))
+    return [deliveries[i] for i in range(len(verdicts))]
 
 
-def _send(
-    http: Http, path: str, verdicts: Sequence[Verdict], id_of: Callable[[Verdict], str | None], sending: Sending
-) -> list[Outcome]:
-    def post(some: Sequence[Verdict]) -> Answer:
-        return http.once("POST", path, {"data": [annotation(v, sending) for v in some]}, {"sync": "true"})
+def _send_to_path(
+    client: ToolClient,
+    path: str,
+    verdicts: Sequence[TraceVerdict],
+    id_of: Callable[[TraceVerdict], str | None],
+    options: SendOptions,
+) -> list[Delivery]:
+    def post(part: Sequence[TraceVerdict]) -> ToolReply:
+        return client.request("POST", path, {"data": [build_annotation(v, options) for v in part]}, {"sync": "true"})
 
-    def read(answer: Answer, some: Sequence[Verdict]) -> list[Outcome] | None:
-        if answer.ok:
-            return [SENT] * len(some)
-        if answer.status != 404:
+    def read(reply: ToolReply, part: Sequence[TraceVerdict]) -> list[Delivery] | None:
+        if reply.is_ok:
+            return [SENT] * len(part)
+        if reply.status != 404:
             return None
-        if answer.body == NO_ROUTE:
-            raise elsewhere(http, answer)
-        known = [v for v in some if not _names(answer, id_of(v))]
-        if len(known) == len(some):  # it says not which
-            return [Outcome(Fate.UNKNOWN, answer.reason)] if len(some) == 1 else None
-        later = iter(send_batch(http, known, post, read))
-        unknown = Outcome(Fate.UNKNOWN, answer.reason)
-        return [unknown if _names(answer, id_of(v)) else next(later) for v in some]
+        if reply.body == NO_ROUTE_BODY:
+            raise make_no_api_error(client, reply)
+        known = [v for v in part if not _names_id(reply, id_of(v))]
+        if len(known) == len(part):  # the reply does not name it
+            return [Delivery(DeliveryStatus.UNKNOWN, reply.reason)] if len(part) == 1 else None
+        retried = iter(send_batch(client, known, post, read))
+        unknown = Delivery(DeliveryStatus.UNKNOWN, reply.reason)
+        return [unknown if _names_id(reply, id_of(v)) else next(retried) for v in part]
 
-    return send_batch(http, verdicts, post, read)
-
-
-def _names(answer: Answer, one: str | None) -> bool:
-    """Whether an answer names an id, and not one that it is a part of."""
-    text = answer.body if isinstance(answer.body, str) else str(answer.body)
-    return re.search(rf"(?<![\w-]){re.escape(one or '')}(?![\w-])", text) is not None
+    return send_batch(client, verdicts, post, read)
 
 
-PHOENIX = Target("phoenix", BATCH, True, ("span_id",), connect, annotation, send)
+def _names_id(reply: ToolReply, subject_id: str | None) -> bool:
+    """Return whether a reply contains an id, not only as part of a longer one."""
+    text = reply.body if isinstance(reply.body, str) else str(reply.body)
+    return re.search(rf"(?<![\w-]){re.escape(subject_id or '')}(?![\w-])", text) is not None
+
+
+PHOENIX = PublishTarget("phoenix", BATCH, True, ("span_id",), connect, build_annotation, send)

@@ -1,4 +1,4 @@
-"""`publish`: which partitions have anything new to say, and how far each is sent."""
+"""Send the verdicts of partitions to a tool, and record the progress of each partition."""
 
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
@@ -10,10 +10,10 @@ from itertools import chain
 from typing import Any
 
 from ragassay.jobs.integrations.publish import errors
-from ragassay.jobs.integrations.publish.http import Http
-from ragassay.jobs.integrations.publish.state import State
-from ragassay.jobs.integrations.publish.target import Fate, Outcome, Sending, Target
-from ragassay.jobs.integrations.publish.verdict import Chunk, Wanted, chunks
+from ragassay.jobs.integrations.publish.http import ToolClient
+from ragassay.jobs.integrations.publish.state import PublishState
+from ragassay.jobs.integrations.publish.target import Delivery, DeliveryStatus, PublishTarget, SendOptions
+from ragassay.jobs.integrations.publish.verdict import VerdictChunk, VerdictSelection, chunk_verdicts
 from ragassay.jobs.output.partitions import hive_path, natural_key
 from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.output.snapshot import check_partition
@@ -23,240 +23,267 @@ from ragassay.pipeline.errors import PublishError
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.published import PublishedPartition, RefusedRows
 
-AT_ONCE = 4
-"""Requests under way; their answers are taken in order, so that what was sent is always the first rows of a partition."""
+CONCURRENT_REQUESTS = 4
+"""Batches in flight. Replies are processed in order, so the rows that were sent are always the first of a partition."""
 
-MOST_REFUSED = 1000
-"""Where a tool refuses so many, something is wrong with all of them."""
+MAX_REFUSED = 1000
+"""Refused verdicts of a partition after which sending stops: the cause probably affects all of them."""
 
-TRACE_ID = "trace_id"
-ROW_ID = "row_id"
+TRACE_ID_COLUMN = "trace_id"
+ROW_ID_COLUMN = "row_id"
 
 
 @dataclass
-class Done:
-    """What a run of `publish` did.
+class PublishResult:
+    """Result of one `publish` command.
 
     Attributes:
-        sent: Partition -> rows that the tool has taken in this run.
-        left_out: Rows that were not sent, by reason.
-        unknown: Rows whose trace the tool does not know.
-        refused: Of the chosen partitions, what the tool would not take, in this run or before.
-        current: Partitions of which the tool has all.
-        without_verdicts: Partitions that no ended run has given verdicts.
-        requests: How many were sent.
+        sent: Partition -> rows that the tool accepted.
+        not_sent: Rows that were not sent, by reason.
+        unknown: Rows whose trace the tool does not have.
+        refused: Verdicts of the selected partitions that the tool refused, in this run or earlier.
+        current: Partitions that the tool already has.
+        without_verdicts: Partitions without verdicts of a finished run.
+        request_count: Number of requests.
     """
 
     sent: dict[str, int] = field(default_factory=dict)
-    left_out: Counter[str] = field(default_factory=Counter)
+    not_sent: Counter[str] = field(default_factory=Counter)
     unknown: int = 0
     refused: list[RefusedRows] = field(default_factory=list)
     current: list[str] = field(default_factory=list)
     without_verdicts: list[str] = field(default_factory=list)
-    requests: int = 0
+    request_count: int = 0
 
 
 @dataclass(frozen=True)
-class Job:
-    """What is to be sent, and where to.
+class PublishJob:
+    """What to send, and where.
 
     Attributes:
         output: The output folder.
         manifest: Its manifest.
-        scored: The chosen partitions of `scored/`.
+        scored: Selected partitions of `scored/`.
         target: The tool.
-        wanted: What of which rows.
-        name: Name of the score.
-        again: Send everything anew.
+        selection: Which rows to send.
+        score_name: Name of the score in the tool.
+        resend: Send everything again.
     """
 
     output: Folder
     manifest: Manifest
     scored: ScoredDataset
-    target: Target
-    wanted: Wanted
-    name: str
-    again: bool = False
+    target: PublishTarget
+    selection: VerdictSelection
+    score_name: str
+    resend: bool = False
 
     @property
-    def places(self) -> list[str]:
-        """The chosen partitions, in the order in which they are sent."""
+    def partition_paths(self) -> list[str]:
+        """Selected partitions, in the order in which they are sent."""
         return sorted(self.scored.partitions, key=natural_key)
 
 
-def columns_to_take(job: Job, trace: str | None, span: str | None) -> Wanted:
-    """What is wanted, with the columns of ids: as named, else by what is there.
+def resolve_columns(job: PublishJob, trace_column: str | None, span_column: str | None) -> VerdictSelection:
+    """Return the selection with the columns of ids: those given, or by default those that exist.
 
     Args:
-        job: Its `wanted` is filled in.
-        trace: Column of the trace's id; None takes `trace_id` where it is there, else `row_id`.
-        span: Column of the span's id; None takes what the tool has most use for; empty takes none.
+        job: The job; its `selection` is completed.
+        trace_column: Column with trace ids; by default `trace_id` if it exists, otherwise `row_id`.
+        span_column: Column with span ids; by default the tool's preferred one; empty for none.
 
     Raises:
-        InputError: A named column is not there.
+        InputError: A given column does not exist.
     """
-    last = job.scored.partitions[job.places[-1]]  # earlier ones may have fewer columns
-    for named, option in ((trace, "integrations.publish.trace_column"), (span, "integrations.publish.span_column")):
-        last.require_columns([named] if named else [], option)
-    of_span = next((name for name in job.target.span_columns if name in last.columns), None) if span is None else span or None
-    return replace(job.wanted, trace_column=trace or (TRACE_ID if TRACE_ID in last.columns else ROW_ID), span_column=of_span)
+    last_partition = job.scored.partitions[job.partition_paths[-1]]  # earlier partitions may have fewer columns
+    for column, option in (
+        (trace_column, "integrations.publish.trace_column"),
+        (span_column, "integrations.publish.span_column"),
+    ):
+        last_partition.require_columns([column] if column else [], option)
+    selected_span_column = (
+        next((name for name in job.target.span_columns if name in last_partition.columns), None)
+        if span_column is None
+        else span_column or None
+    )
+    return replace(
+        job.selection,
+        trace_column=trace_column or (TRACE_ID_COLUMN if TRACE_ID_COLUMN in last_partition.columns else ROW_ID_COLUMN),
+        span_column=selected_span_column,
+    )
 
 
-def rehearse(job: Job, state: State) -> tuple[Done, Any]:
-    """What `publish` would send, without asking anybody.
+def preview_publish(job: PublishJob, state: PublishState) -> tuple[PublishResult, Any]:
+    """Return what `publish` would send, without any request.
 
     Returns:
-        The counts; and what the first verdict would look like, None where there is none.
+        The counts, and the request for the first verdict (None if there is none).
     """
-    done, example = Done(), None
-    for place in job.places:
-        part = _part(job, state, place)
-        if part is None or (part.done and not _named(part)):
-            (done.without_verdicts if part is None else done.current).append(hive_path(place))
+    result, example = PublishResult(), None
+    for path in job.partition_paths:
+        state_of_partition = _partition_state(job, state, path)
+        if state_of_partition is None or (state_of_partition.done and not _refused_rows(state_of_partition)):
+            (result.without_verdicts if state_of_partition is None else result.current).append(hive_path(path))
             continue
-        for chunk in _to_send(job, place, part):
-            done.sent[hive_path(place)] = done.sent.get(hive_path(place), 0) + len(chunk.verdicts)
-            done.left_out += Counter() if part.done else chunk.left_out
+        for chunk in _read_chunks(job, path, state_of_partition):
+            result.sent[hive_path(path)] = result.sent.get(hive_path(path), 0) + len(chunk.verdicts)
+            result.not_sent += Counter() if state_of_partition.done else chunk.not_sent
             if example is None and chunk.verdicts:
-                example = job.target.example(chunk.verdicts[0], _sending(job, part))
-    return done, example
+                example = job.target.build_example(chunk.verdicts[0], _send_options(job, state_of_partition))
+    return result, example
 
 
-def publish(job: Job, http: Http, state: State) -> Done:
-    """Send verdicts to a tool, partition by partition; what it has already is not sent again.
+def publish(job: PublishJob, client: ToolClient, state: PublishState) -> PublishResult:
+    """Send verdicts to a tool, partition by partition; verdicts that the tool already has are not sent again.
 
     Args:
-        job: What.
-        http: Where to.
-        state: What has been sent; written as it goes.
+        job: What to send.
+        client: Client of the tool.
+        state: What has been sent; updated during the run.
 
     Raises:
-        PublishError: The tool can't be reached, refuses the key, or refuses too much.
-        OutputRewritten: A run has replaced a partition meanwhile; its new verdicts are sent when this is done again.
+        PublishError: The tool can't be reached, refuses the key, or refuses too many verdicts.
+        OutputRewritten: A run has replaced a partition in the meantime; the next call sends its new verdicts.
     """
-    done, todo = Done(), []
-    for place in job.places:
-        part = _part(job, state, place)
+    result, pending = PublishResult(), []
+    for path in job.partition_paths:
+        part = _partition_state(job, state, path)
         if part is None:
-            done.without_verdicts.append(hive_path(place))
-        elif part.done and not _named(part):
-            done.current.append(hive_path(place))
+            result.without_verdicts.append(hive_path(path))
+        elif part.done and not _refused_rows(part):
+            result.current.append(hive_path(path))
         else:
-            todo.append((place, part))
-    expect(job.scored.select_partitions(hive_path(place) for place, _ in todo).count_rows(), "rows")
+            pending.append((path, part))
+    expect(job.scored.select_partitions(hive_path(path) for path, _ in pending).count_rows(), "rows")
     try:
-        for place, part in todo:
-            _send_partition(job, http, state, place, part, done)
+        for path, part in pending:
+            _send_partition(job, client, state, path, part, result)
     finally:
-        http.stop()
-        if todo:
-            state.write(now=True)
-        http.close()
-    done.requests = http.requests
-    there = state.published.partitions
-    done.refused = [one for place in map(hive_path, job.places) if place in there for one in there[place].refused]
-    return done
+        client.stop()
+        if pending:
+            state.write(force=True)
+        client.close()
+    result.request_count = client.request_count
+    published = state.published.partitions
+    result.refused = [
+        refused for path in map(hive_path, job.partition_paths) if path in published for refused in published[path].refused
+    ]
+    return result
 
 
-def _part(job: Job, state: State, place: str) -> PublishedPartition | None:
-    """How far a partition is, begun anew where its verdicts are others; None where it has none that count."""
-    partition = hive_path(place)
-    final = job.manifest.finalized.get(partition)
-    if final is None:
+def _partition_state(job: PublishJob, state: PublishState, path: str) -> PublishedPartition | None:
+    """Return the state of a partition, a new one if its verdicts have changed; None without verdicts of a finished run."""
+    partition = hive_path(path)
+    verdicts_record = job.manifest.finalized.get(partition)
+    if verdicts_record is None:
         return None
-    verdicts = "+".join(filter(None, [final.run_id, job.manifest.escalated.get(partition)]))
-    before = state.published.partitions.get(partition)
-    what = job.wanted.in_words()
-    if before and before.verdicts == verdicts and before.selection == what and not job.again:
-        return before
+    verdicts = "+".join(filter(None, [verdicts_record.run_id, job.manifest.escalated.get(partition)]))
+    previous = state.published.partitions.get(partition)
+    selection = job.selection.describe()
+    if previous and previous.verdicts == verdicts and previous.selection == selection and not job.resend:
+        return previous
     moment = datetime.now(UTC).isoformat(timespec="seconds")
-    part = PublishedPartition(verdicts, what, moment)
-    if before:
-        part.since, part.resends = before.since, before.resends + 1
+    part = PublishedPartition(verdicts, selection, moment)
+    if previous:
+        part.since, part.resends = previous.since, previous.resends + 1
     state.published.partitions[partition] = part
     return part
 
 
-def _named(part: PublishedPartition) -> set[str]:
-    """Rows that were refused by name: they are tried again."""
-    return {one.row_id for one in part.refused if one.row_id is not None}
+def _refused_rows(part: PublishedPartition) -> set[str]:
+    """Return the ids of refused rows, which are tried again."""
+    return {refused.row_id for refused in part.refused if refused.row_id is not None}
 
 
-def _to_send(job: Job, place: str, part: PublishedPartition) -> Iterator[Chunk]:
-    """What of a partition is to be sent: the rows behind those that were, or of one that is done those that were refused."""
-    scored, wanted = job.scored.partitions[place], job.wanted
-    if part.resends and wanted.only_flagged:  # one that was flagged may no longer be
-        wanted = replace(wanted, only_flagged=False)
-    among = _named(part) if part.done else None
-    repeated = scored.find_repeated_ids(reports_progress=False)[place].to_pylist()
-    rows = (row for _, row in scored.read_rows(wanted.columns))
-    return chunks(rows, wanted, job.target.batch, start=0 if part.done else part.rows, repeated=set(repeated), among=among)
+def _read_chunks(job: PublishJob, path: str, part: PublishedPartition) -> Iterator[VerdictChunk]:
+    """Read what is to send of a partition: the rows after the last sent one; for a finished partition, the refused rows."""
+    scored, selection = job.scored.partitions[path], job.selection
+    if part.resends and selection.only_flagged:  # a row that was sent as flagged may now be supported
+        selection = replace(selection, only_flagged=False)
+    only_ids = _refused_rows(part) if part.done else None
+    repeated = scored.find_repeated_ids(reports_progress=False)[path].to_pylist()
+    rows = (row for _, row in scored.read_rows(selection.columns))
+    return chunk_verdicts(
+        rows, selection, job.target.batch_size, start=0 if part.done else part.rows, repeated=set(repeated), only_ids=only_ids
+    )
 
 
-def _send_partition(job: Job, http: Http, state: State, place: str, part: PublishedPartition, done: Done) -> None:
-    sending = _sending(job, part)
-    check_partition(job.output, place)
-    with closing(_answered(job.target, http, _to_send(job, place, part), sending)) as answered:
-        for chunk, outcomes in answered:
-            _count(part, done, hive_path(place), chunk, outcomes, retried=part.done)
-            state.write(now=not job.target.overwrites)
-            if sum(one.rows for one in part.refused) > MOST_REFUSED:
+def _send_partition(
+    job: PublishJob, client: ToolClient, state: PublishState, path: str, part: PublishedPartition, result: PublishResult
+) -> None:
+    options = _send_options(job, part)
+    check_partition(job.output, path)
+    with closing(_send_chunks(job.target, client, _read_chunks(job, path, part), options)) as sent_chunks:
+        for chunk, deliveries in sent_chunks:
+            _record_deliveries(part, result, hive_path(path), chunk, deliveries, is_retry=part.done)
+            state.write(force=not job.target.can_overwrite)
+            if sum(refused.rows for refused in part.refused) > MAX_REFUSED:
                 raise PublishError(
-                    errors.TOO_MANY_REFUSED, url=http.connection.url, most=MOST_REFUSED, reason=part.refused[-1].reason
+                    errors.TOO_MANY_REFUSED, url=client.connection.url, limit=MAX_REFUSED, reason=part.refused[-1].reason
                 )
-    check_partition(job.output, place)
+    check_partition(job.output, path)
     part.done = True
 
 
-def _sending(job: Job, part: PublishedPartition) -> Sending:
+def _send_options(job: PublishJob, part: PublishedPartition) -> SendOptions:
     run_id = part.verdicts.rpartition("+")[2]
-    given = next((run.finished or run.started for run in job.manifest.runs if run.run_id == run_id), part.since)
-    moment = datetime.fromisoformat(part.since) + timedelta(milliseconds=part.resends)
-    return Sending(job.name, datetime.fromisoformat(given), moment)
+    verdict_time = next((run.finished or run.started for run in job.manifest.runs if run.run_id == run_id), part.since)
+    send_time = datetime.fromisoformat(part.since) + timedelta(milliseconds=part.resends)
+    return SendOptions(job.score_name, datetime.fromisoformat(verdict_time), send_time)
 
 
-def _answered(target: Target, http: Http, found: Iterator[Chunk], sending: Sending) -> Generator[tuple[Chunk, list[Outcome]]]:
-    """Chunks with what became of their verdicts, in order; some are under way at once."""
-    under_way: deque[tuple[Chunk, Future[list[Outcome]]]] = deque()
-    pool = ThreadPoolExecutor(AT_ONCE)
+def _send_chunks(
+    target: PublishTarget, client: ToolClient, chunks: Iterator[VerdictChunk], options: SendOptions
+) -> Generator[tuple[VerdictChunk, list[Delivery]]]:
+    """Send chunks, several at a time; yield each with its deliveries, in order."""
+    in_flight: deque[tuple[VerdictChunk, Future[list[Delivery]]]] = deque()
+    pool = ThreadPoolExecutor(CONCURRENT_REQUESTS)
     try:
-        for chunk in chain(found, [None]):
+        for chunk in chain(chunks, [None]):
             if chunk is not None:
-                under_way.append((chunk, pool.submit(_send, target, http, chunk, sending)))
-            while under_way and (chunk is None or len(under_way) > AT_ONCE):
-                first, future = under_way.popleft()
+                in_flight.append((chunk, pool.submit(_send_chunk, target, client, chunk, options)))
+            while in_flight and (chunk is None or len(in_flight) > CONCURRENT_REQUESTS):
+                first, future = in_flight.popleft()
                 yield first, future.result()
     except BaseException:
-        http.stop()
+        client.stop()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _send(target: Target, http: Http, chunk: Chunk, sending: Sending) -> list[Outcome]:
-    outcomes = target.send(http, chunk.verdicts, sending) if chunk.verdicts else []
-    assert len(outcomes) == len(chunk.verdicts), "a target says what became of each verdict"
-    return outcomes
+def _send_chunk(target: PublishTarget, client: ToolClient, chunk: VerdictChunk, options: SendOptions) -> list[Delivery]:
+    deliveries = target.send(client, chunk.verdicts, options) if chunk.verdicts else []
+    assert len(deliveries) == len(chunk.verdicts), "a target returns a delivery for each verdict"
+    return deliveries
 
 
-def _count(
-    part: PublishedPartition, done: Done, partition: str, chunk: Chunk, outcomes: Sequence[Outcome], *, retried: bool
+def _record_deliveries(
+    part: PublishedPartition,
+    result: PublishResult,
+    partition: str,
+    chunk: VerdictChunk,
+    deliveries: Sequence[Delivery],
+    *,
+    is_retry: bool,
 ) -> None:
-    fates = Counter(outcome.fate for outcome in outcomes)
-    part.sent += fates[Fate.SENT]
-    part.unknown += fates[Fate.UNKNOWN]
-    done.sent[partition] = done.sent.get(partition, 0) + fates[Fate.SENT]
-    done.unknown += fates[Fate.UNKNOWN]
+    statuses = Counter(delivery.status for delivery in deliveries)
+    part.sent += statuses[DeliveryStatus.SENT]
+    part.unknown += statuses[DeliveryStatus.UNKNOWN]
+    result.sent[partition] = result.sent.get(partition, 0) + statuses[DeliveryStatus.SENT]
+    result.unknown += statuses[DeliveryStatus.UNKNOWN]
     ids = {verdict.row_id for verdict in chunk.verdicts}
-    part.refused = [one for one in part.refused if one.row_id not in ids]  # what was said of them before
-    unnamed = Counter(o.reason for o in outcomes if o.fate is Fate.REFUSED and not o.named)
-    part.refused += [RefusedRows(reason, None, rows) for reason, rows in unnamed.items()]
+    part.refused = [refused for refused in part.refused if refused.row_id not in ids]  # refusals of earlier tries
+    unnamed_reasons = Counter(
+        delivery.reason for delivery in deliveries if delivery.status is DeliveryStatus.REFUSED and not delivery.is_named
+    )
+    part.refused += [RefusedRows(reason, None, rows) for reason, rows in unnamed_reasons.items()]
     part.refused += [
-        RefusedRows(outcome.reason, verdict.row_id)
-        for verdict, outcome in zip(chunk.verdicts, outcomes, strict=True)
-        if outcome.fate is Fate.REFUSED and outcome.named
+        RefusedRows(delivery.reason, verdict.row_id)
+        for verdict, delivery in zip(chunk.verdicts, deliveries, strict=True)
+        if delivery.status is DeliveryStatus.REFUSED and delivery.is_named
     ]
-    if not retried:
+    if not is_retry:
         part.rows = chunk.end
-        done.left_out += chunk.left_out
-        part.skipped = dict(Counter(part.skipped) + chunk.left_out)
+        result.not_sent += chunk.not_sent
+        part.skipped = dict(Counter(part.skipped) + chunk.not_sent)

@@ -1,4 +1,4 @@
-"""What a tool has been sent, in OUTPUT/publish: a file for every tool, address, account and name."""
+"""Record what a tool has been sent, in OUTPUT/publish: one file per tool, address, account and score name."""
 
 import hashlib
 import json
@@ -12,37 +12,39 @@ from ragassay.schemas.published import PublishRecord
 
 FOLDER = "publish"
 LOCK = "_lock-publish"
-"""Held while verdicts are sent: runs need not wait for it."""
+"""Lock while verdicts are sent; runs do not wait for it."""
 
-EVERY_SECONDS = 5.0
-"""A run that is killed sends again what it sent since it last wrote; the tool sees it as the same."""
+WRITE_INTERVAL_SECONDS = 5.0
+"""Seconds between writes. A killed run sends again what it sent since the last write; the tool recognizes it."""
 
 
-class State:
-    """What has been sent, written down as it goes.
+class PublishState:
+    """What has been sent, on disk.
 
     Attributes:
-        published: What.
-        name: Of the file, in OUTPUT.
+        published: The record.
+        file_name: Name of its file in OUTPUT.
     """
 
-    def __init__(self, output: Folder, target: str, connection: Connection, name: str) -> None:
-        """Read it, or begin it.
+    def __init__(self, output: Folder, target: str, connection: Connection, score_name: str) -> None:
+        """Read the record, or create it.
 
         Raises:
-            OutputError: It can't be read.
+            OutputError: The record can't be read.
         """
-        whose = json.dumps([connection.url, connection.account, name])
-        self.name = f"{FOLDER}/{target}-{hashlib.blake2b(whose.encode(), digest_size=4).hexdigest()}.json"
+        account = json.dumps([connection.url, connection.account, score_name])
+        self.file_name = f"{FOLDER}/{target}-{hashlib.blake2b(account.encode(), digest_size=4).hexdigest()}.json"
         self._output, self._written = output, time.monotonic()
-        text = output.read(self.name)
+        text = output.read(self.file_name)
         try:
-            self.published = PublishRecord(target, connection.url, name) if text is None else PublishRecord.from_json(text)
+            self.published = (
+                PublishRecord(target, connection.url, score_name) if text is None else PublishRecord.from_json(text)
+            )
         except ValueError as error:
-            raise OutputError(errors.UNREADABLE_STATE, path=output.uri_of(self.name), reason=error) from error
+            raise OutputError(errors.UNREADABLE_STATE, path=output.uri_of(self.file_name), reason=error) from error
 
-    def write(self, *, now: bool) -> None:
-        """Write it, whole or not at all: now, or if it was not for some seconds."""
-        if now or time.monotonic() - self._written >= EVERY_SECONDS:
-            self._output.write(self.name, self.published.to_json())
+    def write(self, *, force: bool) -> None:
+        """Write the record atomically: now if `force` is true, otherwise at most every WRITE_INTERVAL_SECONDS."""
+        if force or time.monotonic() - self._written >= WRITE_INTERVAL_SECONDS:
+            self._output.write(self.file_name, self.published.to_json())
             self._written = time.monotonic()

@@ -1,4 +1,4 @@
-"""What `publish` says when it has ended."""
+"""Print the summary of `publish`."""
 
 import json
 from typing import Any
@@ -7,60 +7,60 @@ from rich.console import Console
 
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.integrations.publish import errors
-from ragassay.jobs.integrations.publish.run import Done
+from ragassay.jobs.integrations.publish.run import PublishResult
 from ragassay.pipeline.errors import PublishError
 
-NAMED = 5
+MAX_NAMES = 5  # partitions or rows that a line lists
 
 
-def print_published(done: Done, where: str, seconds: float, console: Console) -> None:
-    """Print what was sent where, and what became of all other rows."""
-    print_lines(_lines(done, where, "sent", f"; {done.requests:,} requests in {seconds:.1f} s"), console)
+def print_published(result: PublishResult, address: str, seconds: float, console: Console) -> None:
+    """Print what was sent, and the status of all other rows."""
+    print_lines(_build_lines(result, address, "sent", f"; {result.request_count:,} requests in {seconds:.1f} s"), console)
 
 
-def print_rehearsed(done: Done, example: Any, where: str, console: Console) -> None:
-    """Print what would be sent, and the first of it."""
-    print_lines(_lines(done, where, "to send", ""), console)
+def print_dry_run(result: PublishResult, example: Any, address: str, console: Console) -> None:
+    """Print what would be sent, and the first request."""
+    print_lines(_build_lines(result, address, "to send", ""), console)
     if example is not None:
         console.print(json.dumps(example, indent=1, ensure_ascii=False), markup=False)
 
 
-def refuse_unsent(done: Done, where: str) -> None:
-    """End with an error where the tool would not take some verdicts, or knows none of the traces.
+def raise_if_unsent(result: PublishResult, address: str) -> None:
+    """Raise an error if the tool refused verdicts, or has none of the traces.
 
     Raises:
-        PublishError: It is so.
+        PublishError: One of these is true.
     """
-    refused = sum(one.rows for one in done.refused)
+    refused = sum(item.rows for item in result.refused)
     if refused:
-        raise PublishError(errors.SOME_REFUSED, url=where, refused=refused)
-    if done.unknown and not sum(done.sent.values()):
-        raise PublishError(errors.UNKNOWN_TRACES, url=where, traces=done.unknown)
+        raise PublishError(errors.SOME_REFUSED, url=address, refused=refused)
+    if result.unknown and not sum(result.sent.values()):
+        raise PublishError(errors.UNKNOWN_TRACES, url=address, traces=result.unknown)
 
 
-def _lines(done: Done, where: str, verb: str, requests: str) -> list[tuple[str, str]]:
-    total = sum(done.sent.values())
-    lines = [(verb, f"{total:,} verdicts to {where}{_places(done.sent)}{requests}")]
-    if done.current:
-        lines.append(("up to date", f"{len(done.current):,} {'partition' if len(done.current) == 1 else 'partitions'}"))
-    if done.without_verdicts:
-        names = ", ".join(name or "the output" for name in done.without_verdicts[:NAMED])
-        lines.append(("no verdicts", f"{names}: `ragassay finalize` gives them"))
-    if done.left_out:
-        reasons = ", ".join(f"{count:,} {why}" for why, count in done.left_out.most_common())
-        lines.append(("left out", f"{done.left_out.total():,} rows ({reasons})"))
-    if done.unknown:
-        lines.append(("unknown", f"{done.unknown:,} rows whose trace or span is not there"))
-    if done.refused:
-        shown = "; ".join(f"{one.row_id or f'{one.rows:,} rows'}: {one.reason}" for one in done.refused[:NAMED])
-        more = f"; and {len(done.refused) - NAMED:,} more" if len(done.refused) > NAMED else ""
-        lines.append(("refused", f"{sum(one.rows for one in done.refused):,} rows ({shown}{more})"))
+def _build_lines(result: PublishResult, address: str, verb: str, requests: str) -> list[tuple[str, str]]:
+    total = sum(result.sent.values())
+    lines = [(verb, f"{total:,} verdicts to {address}{_list_partitions(result.sent)}{requests}")]
+    if result.current:
+        lines.append(("up to date", f"{len(result.current):,} {'partition' if len(result.current) == 1 else 'partitions'}"))
+    if result.without_verdicts:
+        names = ", ".join(name or "the output" for name in result.without_verdicts[:MAX_NAMES])
+        lines.append(("no verdicts", f"{names}: run `ragassay finalize`"))
+    if result.not_sent:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in result.not_sent.most_common())
+        lines.append(("not sent", f"{result.not_sent.total():,} rows ({reasons})"))
+    if result.unknown:
+        lines.append(("unknown", f"{result.unknown:,} rows whose trace or span does not exist"))
+    if result.refused:
+        shown = "; ".join(f"{item.row_id or f'{item.rows:,} rows'}: {item.reason}" for item in result.refused[:MAX_NAMES])
+        more = f"; and {len(result.refused) - MAX_NAMES:,} more" if len(result.refused) > MAX_NAMES else ""
+        lines.append(("refused", f"{sum(item.rows for item in result.refused):,} rows ({shown}{more})"))
     return lines
 
 
-def _places(sent: dict[str, int]) -> str:
-    named = [f"{place} {rows:,}" for place, rows in sent.items() if place]
-    if not named:
+def _list_partitions(sent: dict[str, int]) -> str:
+    partitions = [f"{partition} {rows:,}" for partition, rows in sent.items() if partition]
+    if not partitions:
         return ""
-    more = f", and {len(named) - NAMED:,} more partitions" if len(named) > NAMED else ""
-    return f" ({', '.join(named[:NAMED])}{more})"
+    more = f", and {len(partitions) - MAX_NAMES:,} more partitions" if len(partitions) > MAX_NAMES else ""
+    return f" ({', '.join(partitions[:MAX_NAMES])}{more})"

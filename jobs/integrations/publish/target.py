@@ -1,4 +1,4 @@
-"""What a tool is to `publish`, and how a batch is sent whose answer is of all of it."""
+"""The interface of a tool for `publish`, and the sending of batches."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from ragassay.jobs.integrations.publish import errors
-from ragassay.jobs.integrations.publish.http import Answer, Connection, Http, checked_url
-from ragassay.jobs.integrations.publish.verdict import Verdict
+from ragassay.jobs.integrations.publish.http import Connection, ToolClient, ToolReply, check_url
+from ragassay.jobs.integrations.publish.verdict import TraceVerdict
 from ragassay.pipeline.errors import ConfigError, PublishError
 
 
-class Fate(StrEnum):
-    """What became of a verdict."""
+class DeliveryStatus(StrEnum):
+    """Status of a verdict that was sent."""
 
     SENT = "sent"
     UNKNOWN = "unknown"
@@ -22,115 +22,115 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a verdict, and why.
+class Delivery:
+    """Result of sending a verdict.
 
     Attributes:
-        fate: What.
-        reason: Why, in the tool's words; empty where it was sent.
-        named: Whether it is this one; False where the tool only said how many of a batch.
+        status: Its status.
+        reason: The tool's reason; empty if it was accepted.
+        is_named: Whether the tool named this verdict; False if it only gave a number per batch.
     """
 
-    fate: Fate
+    status: DeliveryStatus
     reason: str = ""
-    named: bool = True
+    is_named: bool = True
 
 
-SENT = Outcome(Fate.SENT)
-
-
-@dataclass(frozen=True)
-class Sending:
-    """What all verdicts of a partition are sent with.
-
-    Attributes:
-        name: Name of the score.
-        at: When these verdicts were given.
-        moment: Time of this sending: later than that of every earlier one, on the day of the first.
-    """
-
-    name: str
-    at: datetime
-    moment: datetime
+SENT = Delivery(DeliveryStatus.SENT)
 
 
 @dataclass(frozen=True)
-class Target:
-    """A tool.
+class SendOptions:
+    """Values that all verdicts of a partition share.
 
     Attributes:
-        name: As --tool names it.
-        batch: Verdicts that are sent together at most.
-        overwrites: Whether it takes what has an id that it knows as the same thing again. What does not is written down after
-            every answer, so that little is sent twice where a run is killed.
-        span_columns: Columns of a span's id, of which the first that is there is taken where none is named.
-        connect: From --url, or None, to where it is; takes keys from the environment.
-        example: What a verdict looks like when it is sent, as JSON.
-        send: Sends verdicts, and says what became of each.
+        score_name: Name of the score in the tool.
+        verdict_time: When the verdicts were made.
+        send_time: Time of this sending: later than that of each earlier one, on the day of the first.
+    """
+
+    score_name: str
+    verdict_time: datetime
+    send_time: datetime
+
+
+@dataclass(frozen=True)
+class PublishTarget:
+    """A tool that verdicts can be sent to.
+
+    Attributes:
+        name: Its name on the command line.
+        batch_size: Maximum verdicts per batch.
+        can_overwrite: Whether a verdict with a known id replaces the earlier one. If not, the state is written after every
+            reply, so that little is sent twice if a run is killed.
+        span_columns: Columns with span ids; the first that exists is used by default.
+        connect: Returns the connection for --url or None; reads keys from the environment.
+        build_example: Returns the request for a verdict, as JSON.
+        send: Sends verdicts and returns the delivery of each.
     """
 
     name: str
-    batch: int
-    overwrites: bool
+    batch_size: int
+    can_overwrite: bool
     span_columns: tuple[str, ...]
     connect: Callable[[str | None], Connection]
-    example: Callable[[Verdict, Sending], Any]
-    send: Callable[[Http, Sequence[Verdict], Sending], list[Outcome]]
+    build_example: Callable[[TraceVerdict, SendOptions], Any]
+    send: Callable[[ToolClient, Sequence[TraceVerdict], SendOptions], list[Delivery]]
 
 
-Post = Callable[[Sequence[Verdict]], Answer]
-"""Sends a batch once, with `Http.once`."""
+PostBatch = Callable[[Sequence[TraceVerdict]], ToolReply]
+"""Sends a batch once, with `ToolClient.request`."""
 
-Read = Callable[[Answer, Sequence[Verdict]], list[Outcome] | None]
-"""Reads an answer to a batch; None where the tool took nothing of it."""
+ReadReply = Callable[[ToolReply, Sequence[TraceVerdict]], list[Delivery] | None]
+"""Reads the reply to a batch; None if the tool accepted nothing of it."""
 
 
-def send_batch(http: Http, verdicts: Sequence[Verdict], post: Post, read: Read) -> list[Outcome]:
-    """Send verdicts together; where the tool refuses them whole, in halves, until those are found that it refuses.
+def send_batch(client: ToolClient, verdicts: Sequence[TraceVerdict], post: PostBatch, read: ReadReply) -> list[Delivery]:
+    """Send verdicts as one batch; if the tool refuses all of it, send halves until the refused verdicts are known.
 
     Args:
-        http: Where to.
-        verdicts: What.
-        post: Sends them once.
-        read: Reads the answer.
+        client: Client of the tool.
+        verdicts: Verdicts to send.
+        post: Sends a batch once.
+        read: Reads the reply.
 
     Returns:
-        What became of each.
+        The delivery of each verdict.
     """
     if not verdicts:
         return []
-    answer = http.trying(lambda: post(verdicts))
-    found = read(answer, verdicts)
-    if found is not None:
-        return found
+    reply = client.retry(lambda: post(verdicts))
+    deliveries = read(reply, verdicts)
+    if deliveries is not None:
+        return deliveries
     if len(verdicts) == 1:
-        return [Outcome(Fate.REFUSED, answer.reason)]
+        return [Delivery(DeliveryStatus.REFUSED, reply.reason)]
     middle = len(verdicts) // 2
-    return [outcome for half in (verdicts[:middle], verdicts[middle:]) for outcome in send_batch(http, half, post, read)]
+    return [delivery for half in (verdicts[:middle], verdicts[middle:]) for delivery in send_batch(client, half, post, read)]
 
 
-def elsewhere(http: Http, answer: Answer) -> PublishError:
-    """There is no such place at this address."""
-    return PublishError(errors.NO_API, url=http.connection.url, reason=answer.reason)
+def make_no_api_error(client: ToolClient, reply: ToolReply) -> PublishError:
+    """Return the error for an address without the expected API."""
+    return PublishError(errors.NO_API, url=client.connection.url, reason=reply.reason)
 
 
-def address(url: str | None, names: Sequence[str], default: str | None = None) -> str:
-    """A tool's address: as named, or from the first of some environment variables.
+def resolve_url(url: str | None, variables: Sequence[str], default: str | None = None) -> str:
+    """Return a tool's address: `url`, or the first of these environment variables that is set, or the default.
 
     Raises:
-        ConfigError: There is none, or it is no address.
+        ConfigError: There is no address, or it is not valid.
     """
-    found = url or next((value for name in names if (value := os.environ.get(name, "").strip())), default)
-    if not found:
-        raise ConfigError(errors.NO_ADDRESS, variable=names[0])
-    return checked_url(found)
+    address = url or next((value for name in variables if (value := os.environ.get(name, "").strip())), default)
+    if not address:
+        raise ConfigError(errors.NO_ADDRESS, variable=variables[0])
+    return check_url(address)
 
 
-def key(name: str) -> str | None:
-    """A key from the environment; None where it is not set."""
+def read_key(name: str) -> str | None:
+    """Return a key from the environment; None if it is not set."""
     return os.environ.get(name, "").strip() or None
 
 
-def without_nulls(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a mapping has a value."""
+def drop_nulls(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping without null values."""
     return {name: value for name, value in data.items() if value is not None}

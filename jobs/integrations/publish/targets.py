@@ -6,9 +6,9 @@ from ragassay.jobs.integrations.publish.langfuse import LANGFUSE
 from ragassay.jobs.integrations.publish.mlflow import MLFLOW
 from ragassay.jobs.integrations.publish.otel import OTEL
 from ragassay.jobs.integrations.publish.phoenix import PHOENIX
-from ragassay.jobs.integrations.publish.target import Target
+from ragassay.jobs.integrations.publish.target import PublishTarget
 
-TARGETS: dict[str, Target] = {target.name: target for target in (LANGFUSE, PHOENIX, MLFLOW, OTEL)}
+TARGETS: dict[str, PublishTarget] = {target.name: target for target in (LANGFUSE, PHOENIX, MLFLOW, OTEL)}
 
-Tool = StrEnum("Tool", {name.upper(): name for name in TARGETS})  # type: ignore[misc]
-"""Names of the tools, for --tool."""
+TargetName = StrEnum("TargetName", {name.upper(): name for name in TARGETS})  # type: ignore[misc]
+"""Names of the tools for --tool."""

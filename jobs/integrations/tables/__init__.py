@@ -1,1 +1,1 @@
-"""`ragassay table`: verdicts written into a table, partition by partition; written again, nothing changes."""
+"""Write verdicts to a Delta or Iceberg table (`ragassay table`), one commit per partition, without duplicates."""

@@ -1,4 +1,4 @@
-"""Verdicts into a Delta table: a partition is one commit, which says so itself and is never made twice."""
+"""Write verdicts to a Delta table: one commit per partition, with a transaction version that prevents duplicates."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,19 +7,19 @@ import pyarrow as pa
 
 from ragassay.jobs.input.tables.access import import_library, library_uri, storage_options
 from ragassay.jobs.integrations.tables import errors
-from ragassay.jobs.integrations.tables.parts import OUTPUT, PARTITION
+from ragassay.jobs.integrations.tables.parts import OUTPUT_COLUMN, PARTITION_COLUMN
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError
 
 
 class DeltaTarget:
-    """A Delta table, which is made by the first partition."""
+    """A Delta table, created with the first partition."""
 
     def __init__(self, folder: Folder) -> None:
-        """Open it, where it is there.
+        """Prepare a table.
 
-        Raises:
-            OutputError: It can't be opened.
+        Args:
+            folder: Location of the table; it need not exist.
         """
         self.uri = folder.address
         self._folder = folder
@@ -36,45 +36,47 @@ class DeltaTarget:
             raise OutputError(errors.DELTA_NOT_OPENABLE, table=self.uri, reason=str(error).splitlines()[0]) from error
 
     def prepare(self, schema: pa.Schema, keys: list[str]) -> None:
-        """Take note of columns and partition columns: the first commit makes the table with them."""
+        """Set the columns and partition columns with which the first commit creates the table."""
         self._schema, self._keys = schema, keys
 
-    def version_of(self, app: str) -> int | None:
-        """Which verdicts of a partition it holds; None for none."""
+    def read_version(self, app_id: str) -> int | None:
+        """Return the version of a partition's verdicts in the table; None if it has none."""
         table = self._table()
-        found: int | None = None if table is None else table.transaction_version(app)
-        return found
+        version: int | None = None if table is None else table.transaction_version(app_id)
+        return version
 
-    def replace(self, app: str, version: int, partition: str, name: str, rows: Iterable[pa.RecordBatch]) -> None:
-        """Put a partition's rows in the place of those that it had: one commit, which holds the version too.
+    def replace_partition(
+        self, app_id: str, version: int, partition: str, output_name: str, rows: Iterable[pa.RecordBatch]
+    ) -> None:
+        """Replace the rows of a partition and record their version, in one commit.
 
         Args:
-            app: Names the partition in the table's log.
-            version: Of its verdicts.
-            partition: Its hive path.
-            name: What the table calls the output folder.
-            rows: Its rows.
+            app_id: Id of the partition in the table's transaction log.
+            version: Version of its verdicts.
+            partition: Hive path of the partition.
+            output_name: Name of the output folder in the table.
+            rows: Rows of the partition.
 
         Raises:
-            OutputError: It can't be written.
+            OutputError: The table can't be written.
         """
-        properties = self._delta.CommitProperties(app_transactions=[self._delta.Transaction(app, version)])
-        there = self._table() is not None
-        how: dict[str, Any] = {"mode": "append", "partition_by": self._keys or None}
-        if there:
-            wanted = f"{OUTPUT} = {_quoted(name)} AND {PARTITION} = {_quoted(partition)}"
-            how = {"mode": "overwrite", "predicate": wanted, "schema_mode": "merge"}
+        properties = self._delta.CommitProperties(app_transactions=[self._delta.Transaction(app_id, version)])
+        exists = self._table() is not None
+        options: dict[str, Any] = {"mode": "append", "partition_by": self._keys or None}
+        if exists:
+            predicate = f"{OUTPUT_COLUMN} = {_quote(output_name)} AND {PARTITION_COLUMN} = {_quote(partition)}"
+            options = {"mode": "overwrite", "predicate": predicate, "schema_mode": "merge"}
         try:
             self._delta.write_deltalake(
                 library_uri(self._folder),
                 pa.RecordBatchReader.from_batches(self._schema, rows),
                 commit_properties=properties,
                 storage_options=self._options,
-                **how,
+                **options,
             )
         except (self._errors.DeltaError, pa.ArrowException, OSError, ValueError) as error:
             raise OutputError(errors.DELTA_NOT_WRITABLE, table=self.uri, reason=str(error).splitlines()[0]) from error
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Verdicts into an Iceberg table: a partition is one transaction, and a property of the table says which verdicts it holds."""
+"""Write verdicts to an Iceberg table: one transaction per partition; table properties record the versions of its verdicts."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -10,35 +10,35 @@ import pyarrow as pa
 from ragassay.jobs.input.tables.access import import_library
 from ragassay.jobs.input.tables.iceberg import open_catalog
 from ragassay.jobs.integrations.tables import errors
-from ragassay.jobs.integrations.tables.parts import OUTPUT, PARTITION
+from ragassay.jobs.integrations.tables.parts import OUTPUT_COLUMN, PARTITION_COLUMN
 from ragassay.pipeline.errors import OutputError
 
-WRITTEN_ROWS = 65_536
-"""Rows of a data file: they stand in memory together."""
+DATA_FILE_ROWS = 65_536
+"""Rows of a data file; they are in memory together."""
 
 
 class IcebergTarget:
-    """An Iceberg table, which is made if it is not there."""
+    """An Iceberg table, created if it does not exist."""
 
     def __init__(self, name: str, catalog: dict[str, str]) -> None:
-        """Open its catalog.
+        """Open the catalog.
 
         Args:
             name: CATALOG/NAMESPACE.TABLE.
-            catalog: Properties of the catalog, beside pyiceberg's configuration.
+            catalog: Properties of the catalog, in addition to pyiceberg's configuration.
         """
         self.uri = f"iceberg:{name}"
         self._catalog, self._identifier = open_catalog(name, catalog)
         kinds = vars(import_library("pyiceberg.exceptions", self.uri)).values()
-        theirs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
-        self._failures: tuple[type[Exception], ...] = (*theirs, pa.ArrowException, OSError, ValueError)
+        iceberg_errors = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
+        self._failures: tuple[type[Exception], ...] = (*iceberg_errors, pa.ArrowException, OSError, ValueError)
         self._table: Any = None
 
     def prepare(self, schema: pa.Schema, keys: list[str]) -> None:
-        """Make the table, or add the columns that it lacks.
+        """Create the table, or add missing columns.
 
         Raises:
-            OutputError: Columns have other types there, or it can't be made.
+            OutputError: A column has another type in the table, or the table can't be created.
         """
         self._schema = schema
         try:
@@ -56,56 +56,58 @@ class IcebergTarget:
         except self._failures as error:
             raise OutputError(errors.ICEBERG_NOT_READY, table=self.uri, reason=_first_line(error)) from error
 
-    def version_of(self, app: str) -> int | None:
-        """Which verdicts of a partition it holds; None for none."""
-        found = self._table.properties.get(_property(app))
-        return None if found is None else int(found)
+    def read_version(self, app_id: str) -> int | None:
+        """Return the version of a partition's verdicts in the table; None if it has none."""
+        version = self._table.properties.get(_version_property(app_id))
+        return None if version is None else int(version)
 
-    def replace(self, app: str, version: int, partition: str, name: str, rows: Iterable[pa.RecordBatch]) -> None:
-        """Put a partition's rows in the place of those that it had, and its version into the table: one transaction.
-
-        A row's id is in one partition of an output folder, so this updates rows by id, and inserts what is new.
+    def replace_partition(
+        self, app_id: str, version: int, partition: str, output_name: str, rows: Iterable[pa.RecordBatch]
+    ) -> None:
+        """Replace the rows of a partition and record their version, in one transaction.
 
         Args:
-            app: Names the partition.
-            version: Of its verdicts.
-            partition: Its hive path.
-            name: What the table calls the output folder.
-            rows: Its rows.
+            app_id: Id of the partition.
+            version: Version of its verdicts.
+            partition: Hive path of the partition.
+            output_name: Name of the output folder in the table.
+            rows: Rows of the partition.
 
         Raises:
-            OutputError: It can't be written.
+            OutputError: The table can't be written.
         """
         expressions = import_library("pyiceberg.expressions", self.uri)
-        wanted = expressions.And(expressions.EqualTo(OUTPUT, name), expressions.EqualTo(PARTITION, partition))
+        predicate = expressions.And(
+            expressions.EqualTo(OUTPUT_COLUMN, output_name), expressions.EqualTo(PARTITION_COLUMN, partition)
+        )
         try:
             transaction = self._table.transaction()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it warns where there is nothing to delete
+                warnings.simplefilter("ignore")  # pyiceberg warns if there is nothing to delete
                 if self._table.current_snapshot() is not None:
-                    transaction.delete(wanted)
-            for table in _tables(rows):
+                    transaction.delete(predicate)
+            for table in _group_batches(rows):
                 transaction.append(table)
-            transaction.set_properties({_property(app): str(version)})
+            transaction.set_properties({_version_property(app_id): str(version)})
             transaction.commit_transaction()
         except self._failures as error:
             raise OutputError(errors.ICEBERG_NOT_WRITABLE, table=self.uri, reason=_first_line(error)) from error
         self._table = self._catalog.load_table(self._identifier)
 
 
-def _property(app: str) -> str:
-    return f"ragassay.verdicts.{blake2b(app.encode(), digest_size=12).hexdigest()}"
+def _version_property(app_id: str) -> str:
+    return f"ragassay.verdicts.{blake2b(app_id.encode(), digest_size=12).hexdigest()}"
 
 
-def _tables(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    ready: list[pa.RecordBatch] = []
+def _group_batches(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    pending: list[pa.RecordBatch] = []
     for batch in rows:
-        ready.append(batch)
-        if sum(part.num_rows for part in ready) >= WRITTEN_ROWS:
-            yield pa.Table.from_batches(ready)
-            ready = []
-    if ready:
-        yield pa.Table.from_batches(ready)
+        pending.append(batch)
+        if sum(part.num_rows for part in pending) >= DATA_FILE_ROWS:
+            yield pa.Table.from_batches(pending)
+            pending = []
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 def _first_line(error: Exception) -> str:

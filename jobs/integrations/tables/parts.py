@@ -1,4 +1,4 @@
-"""What is written: partitions of `scored/`, each with the number of the verdicts that it holds."""
+"""Partitions of `scored/` to write to a table, each with the version of its verdicts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ragassay.jobs.input.types import merge_schemas
 from ragassay.jobs.integrations.tables import errors
-from ragassay.jobs.integrations.tables.types import storable_schema, stored
+from ragassay.jobs.integrations.tables.types import storable_schema, to_storable
 from ragassay.jobs.output.partitions import hive_keys, hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import check_partition
@@ -15,89 +15,89 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import Manifest
 
-OUTPUT = "ragassay_output"
-"""Column with the name of the output folder that a row is of."""
+OUTPUT_COLUMN = "ragassay_output"
+"""Column with the name of the output folder."""
 
-PARTITION = "ragassay_partition"
-"""Column with the hive path of its partition."""
+PARTITION_COLUMN = "ragassay_partition"
+"""Column with the hive path of the partition."""
 
-NULL = "__HIVE_DEFAULT_PARTITION__"
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePartition:
     """A partition of `scored/`.
 
     Attributes:
-        place: Its hive path on disk.
+        path: Hive path on disk.
         scored: Its rows.
-        version: Which verdicts: grows where they are written anew.
+        version: Version of its verdicts; it grows when they are written again.
     """
 
-    place: str
+    path: str
     scored: ScoredDataset
     version: int
 
     @property
     def name(self) -> str:
-        """Its hive path, with plain values."""
-        return hive_path(self.place)
+        """Hive path with decoded values."""
+        return hive_path(self.path)
 
 
-def parts_of(output: Folder, manifest: Manifest) -> list[Part]:
-    """The partitions with verdicts, in order.
+def find_partitions(output: Folder, manifest: Manifest) -> list[TablePartition]:
+    """Find the partitions with verdicts, in order.
 
     Raises:
         OutputError: There are none.
     """
-    numbers = {run.run_id: number for number, run in enumerate(manifest.runs, start=1)}
+    run_numbers = {run.run_id: number for number, run in enumerate(manifest.runs, start=1)}
 
     def version(name: str) -> int:
         runs = (manifest.finalized[name].run_id, manifest.escalated.get(name, ""))
-        return max(numbers.get(run, 1) for run in runs)
+        return max(run_numbers.get(run, 1) for run in runs)
 
     scored = (
         open_scored(output).select_partitions(manifest.finalized).require_verdicts()
-    )  # a run is about to write others, or broke off
-    return [Part(place, rows, version(hive_path(place))) for place, rows in scored.partitions.items()]
+    )  # others are in progress
+    return [TablePartition(path, rows, version(hive_path(path))) for path, rows in scored.partitions.items()]
 
 
-def schema_of(output: Folder, parts: list[Part]) -> pa.Schema:
-    """Columns of the table: those of `scored/` in all partitions, with the partitions' keys, and which partition a row is of.
+def merge_table_schema(output: Folder, partitions: list[TablePartition]) -> pa.Schema:
+    """Return the columns of the table: those of `scored/` in all partitions, the partition keys, partition and output.
 
     Raises:
-        OutputError: A column has types that nothing holds, or the name of one of those added.
+        OutputError: A column has types that no common type can store, or the name of an added column.
     """
-    schemas = {part.scored.schema_of(file): part.name for part in parts for file in part.scored.files}
+    schemas = {partition.scored.schema_of(file): partition.name for partition in partitions for file in partition.scored.files}
     try:
         merged = merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise OutputError(errors.NO_COMMON_TYPE, output=output.uri, reason=error) from error
-    keys = dict.fromkeys(key for part in parts for key in hive_keys(part.place))
-    added = [pa.field(name, pa.string()) for name in (*keys, PARTITION, OUTPUT)]
-    clash = [column.name for column in added if column.name in merged.names]
-    if clash:
-        raise OutputError(errors.COLUMN_IS_KEY, output=output.uri, column=clash[0])
+    keys = dict.fromkeys(key for partition in partitions for key in hive_keys(partition.path))
+    added = [pa.field(name, pa.string()) for name in (*keys, PARTITION_COLUMN, OUTPUT_COLUMN)]
+    conflicts = [column.name for column in added if column.name in merged.names]
+    if conflicts:
+        raise OutputError(errors.COLUMN_IS_KEY, output=output.uri, column=conflicts[0])
     return storable_schema(pa.schema([*merged, *added]))
 
 
-def rows_of(output: Folder, part: Part, schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
-    """Rows of a partition with these columns, batch by batch.
+def read_rows(output: Folder, partition: TablePartition, schema: pa.Schema, output_name: str) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a partition with the columns of the table, batch by batch.
 
     Args:
         output: The output folder.
-        part: The partition.
-        schema: As `schema_of` gave it.
-        name: What the table calls the output folder.
+        partition: The partition.
+        schema: Result of `merge_table_schema`.
+        output_name: Name of the output folder in the table.
 
     Raises:
-        OutputRewritten: A run has replaced the partition meanwhile.
+        OutputRewritten: A run has replaced the partition in the meantime.
     """
-    keys = {key: None if value == NULL else value for key, value in hive_keys(part.place).items()}
-    values = {**keys, PARTITION: part.name, OUTPUT: name}
-    for rows in part.scored.read_batches():
+    keys = {key: None if value == HIVE_NULL else value for key, value in hive_keys(partition.path).items()}
+    values = {**keys, PARTITION_COLUMN: partition.name, OUTPUT_COLUMN: output_name}
+    for rows in partition.scored.read_batches():
         batch = rows.batch
         added = [pa.array([value] * batch.num_rows, pa.string()) for value in values.values()]
         names = [*batch.schema.names, *values]
-        yield stored(pa.RecordBatch.from_arrays([*batch.columns, *added], names=names), schema)
-    check_partition(output, part.place)  # before they are committed
+        yield to_storable(pa.RecordBatch.from_arrays([*batch.columns, *added], names=names), schema)
+    check_partition(output, partition.path)  # before the rows are committed

@@ -1,4 +1,4 @@
-"""Write the verdicts of an output folder into a table."""
+"""Write the verdicts of an output folder to a table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pyarrow as pa
 from ragassay.jobs.integrations.tables import errors
 from ragassay.jobs.integrations.tables.delta import DeltaTarget
 from ragassay.jobs.integrations.tables.iceberg import IcebergTarget
-from ragassay.jobs.integrations.tables.parts import parts_of, rows_of, schema_of
+from ragassay.jobs.integrations.tables.parts import find_partitions, merge_table_schema, read_rows
 from ragassay.jobs.output.partitions import hive_keys
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
@@ -17,100 +17,102 @@ from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.manifest import Manifest
 
 LOCK = "_lock-table"
-"""Held while a table is written: runs need not wait for it."""
+"""Lock during the write; runs do not wait for it."""
 
 
-class Target(Protocol):
-    """A table that partitions are written into, each whole or not at all."""
+class TableTarget(Protocol):
+    """A table that replaces partitions atomically."""
 
     uri: str
 
     def prepare(self, schema: pa.Schema, keys: list[str]) -> None:
-        """Make it ready for rows with these columns, of partitions with these keys."""
+        """Prepare the table for these columns and partition keys."""
 
-    def version_of(self, app: str) -> int | None:
-        """Which verdicts of a partition it holds; None for none."""
+    def read_version(self, app_id: str) -> int | None:
+        """Return the version of a partition's verdicts in the table; None if it has none."""
 
-    def replace(self, app: str, version: int, partition: str, name: str, rows: Iterable[pa.RecordBatch]) -> None:
-        """Put a partition's rows in the place of those that it had."""
+    def replace_partition(
+        self, app_id: str, version: int, partition: str, output_name: str, rows: Iterable[pa.RecordBatch]
+    ) -> None:
+        """Replace the rows of a partition and record their version."""
 
 
 @dataclass
 class WrittenTable:
-    """What was written.
+    """Result of writing a table.
 
     Attributes:
-        partitions: Partitions that were written.
-        rows: Their rows.
-        same: Partitions whose verdicts the table held already.
+        partitions: Number of written partitions.
+        rows: Number of written rows.
+        unchanged: Partitions whose verdicts were already in the table.
     """
 
     partitions: int = 0
     rows: int = 0
-    same: int = 0
+    unchanged: int = 0
 
 
-def target_of(to: str, output: Folder, catalog: dict[str, str]) -> Target:
-    """The table that `--table` names.
+def open_target(table: str, output: Folder, catalog: dict[str, str]) -> TableTarget:
+    """Open the table to write.
 
     Args:
-        to: delta:PATH or URI, or iceberg:CATALOG/NAMESPACE.TABLE.
-        output: The output folder, which must not hold it.
-        catalog: Properties of the Iceberg catalog, beside pyiceberg's configuration.
+        table: delta:PATH or URI, or iceberg:CATALOG/NAMESPACE.TABLE.
+        output: The output folder; a Delta table inside it is refused.
+        catalog: Properties of the Iceberg catalog, in addition to pyiceberg's configuration.
 
     Raises:
-        RagassayError: It names none, or it can't be opened.
+        RagassayError: `table` has another form, or the table can't be opened.
     """
-    kind, _, place = to.partition(":")
-    if kind == "delta" and place:
-        folder = open_folder(place)
-        check_outside_output(output, folder, place)
+    kind, _, location = table.partition(":")
+    if kind == "delta" and location:
+        folder = open_folder(location)
+        check_outside_output(output, folder, location)
         return DeltaTarget(folder)
-    if kind == "iceberg" and place:
-        return IcebergTarget(place.removeprefix("//"), catalog)
-    raise ConfigError(errors.UNKNOWN_KIND, to=to)
+    if kind == "iceberg" and location:
+        return IcebergTarget(location.removeprefix("//"), catalog)
+    raise ConfigError(errors.UNKNOWN_KIND, table=table)
 
 
-def write_table(output: Folder, manifest: Manifest, target: Target, name: str | None) -> WrittenTable:
-    """Write each partition whose verdicts the table does not hold yet, in place of those it holds.
+def write_table(output: Folder, manifest: Manifest, target: TableTarget, output_name: str | None) -> WrittenTable:
+    """Write each partition whose verdicts are not yet in the table; replace its older rows.
 
     Args:
-        output: The output folder; nobody else writes it into a table meanwhile (LOCK).
+        output: The output folder, locked with LOCK.
         manifest: Its manifest.
         target: The table.
-        name: What the table calls the output folder; None is its address. Rows of other names are left alone.
+        output_name: Name of the output folder in the table; by default its address. Rows with other names stay.
 
     Raises:
-        RagassayError: Something can't be read or written; what is written stays, and the same command goes on.
+        RagassayError: Reading or writing failed. Written partitions stay; the same command resumes.
     """
-    name = name or output.address
-    parts = parts_of(output, manifest)
-    schema = schema_of(output, parts)
-    target.prepare(schema, list(dict.fromkeys(key for part in parts for key in hive_keys(part.place))))
-    done = WrittenTable()
-    expect(len(parts), "partitions")
-    for part in parts:
-        # An output folder that was begun anew under the same name is another one: its first run tells.
-        app = f"ragassay/{manifest.runs[0].run_id}/{name}/{part.name}"
-        held = target.version_of(app)
-        if held is not None and held >= part.version:
-            done.same += 1
+    output_name = output_name or output.address
+    partitions = find_partitions(output, manifest)
+    schema = merge_table_schema(output, partitions)
+    target.prepare(schema, list(dict.fromkeys(key for partition in partitions for key in hive_keys(partition.path))))
+    written = WrittenTable()
+    expect(len(partitions), "partitions")
+    for partition in partitions:
+        # The first run's id distinguishes an output folder from an earlier one with the same name.
+        app_id = f"ragassay/{manifest.runs[0].run_id}/{output_name}/{partition.name}"
+        table_version = target.read_version(app_id)
+        if table_version is not None and table_version >= partition.version:
+            written.unchanged += 1
         else:
-            rows = _Counted(rows_of(output, part, schema, name))
-            target.replace(app, part.version, part.name, name, rows)
-            done.partitions += 1
-            done.rows += rows.count
+            rows = _RowCounter(read_rows(output, partition, schema, output_name))
+            target.replace_partition(app_id, partition.version, partition.name, output_name, rows)
+            written.partitions += 1
+            written.rows += rows.count
         advance(1, "partitions")
-    return done
+    return written
 
 
-class _Counted:
-    """Counts rows as they go by."""
+class _RowCounter:
+    """Counts the rows that pass through."""
 
     def __init__(self, rows: Iterable[pa.RecordBatch]) -> None:
         self._rows, self.count = iter(rows), 0
 
-    def __iter__(self) -> "_Counted":
+    def __iter__(self) -> "_RowCounter":
         return self
 
     def __next__(self) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Column types as Delta and Iceberg have them both."""
+"""Column types that both Delta and Iceberg support."""
 
 import pyarrow as pa
 
@@ -20,41 +20,41 @@ _WIDER = {
 }
 
 
-def storable(kind: pa.DataType) -> pa.DataType:
-    """The type that a column of any type of ours is written as: the same, a wider one, or text.
+def storable_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type that stores a column's values: the same type, a wider one, or text.
 
-    Times keep microseconds, and with a time zone become UTC. Times of day and durations are text and int64.
+    Timestamps have microseconds; with a time zone they become UTC. Times of day become text, durations int64.
     """
-    kind = plain_type(kind)
-    if pa.types.is_nested(kind):
-        return _storable_nested(kind)
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
+    data_type = plain_type(data_type)
+    if pa.types.is_nested(data_type):
+        return _storable_nested_type(data_type)
+    if pa.types.is_timestamp(data_type):
+        return pa.timestamp("us", "UTC" if data_type.tz else None)
+    if pa.types.is_time(data_type) or pa.types.is_decimal256(data_type):
         return pa.string()
-    return _WIDER.get(kind, pa.binary() if pa.types.is_fixed_size_binary(kind) else kind)
+    return _WIDER.get(data_type, pa.binary() if pa.types.is_fixed_size_binary(data_type) else data_type)
 
 
-def _storable_nested(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(part.name, storable(part.type)) for part in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(storable(kind.key_type), storable(kind.item_type))
-    return pa.list_(storable(kind.value_type)) if is_list(kind) else kind
+def _storable_nested_type(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(part.name, storable_type(part.type)) for part in data_type])
+    if pa.types.is_map(data_type):
+        return pa.map_(storable_type(data_type.key_type), storable_type(data_type.item_type))
+    return pa.list_(storable_type(data_type.value_type)) if is_list(data_type) else data_type
 
 
 def storable_schema(schema: pa.Schema) -> pa.Schema:
-    """Columns as they are written; any value may be null, as tables are added to for years."""
-    return pa.schema([pa.field(column.name, storable(column.type)) for column in schema])
+    """Return the columns as they are written. All of them allow nulls, since later partitions may lack columns."""
+    return pa.schema([pa.field(column.name, storable_type(column.type)) for column in schema])
 
 
-def stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with these columns, as `storable_schema` gave them; it may lack some."""
+def to_storable(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert a batch to a schema from `storable_schema`; missing columns become null."""
     arrays = []
     for column in schema:
         if column.name not in batch.schema.names:
             arrays.append(pa.nulls(batch.num_rows, column.type))
             continue
         array = to_plain(batch[column.name])
-        arrays.append(array.cast(column.type, safe=False))  # all but times finer than a microsecond is held whole
+        arrays.append(array.cast(column.type, safe=False))  # loses only what is finer than a microsecond
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

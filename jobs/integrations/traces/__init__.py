@@ -1,1 +1,1 @@
-"""Traces, as tracing tools export them: spans joined by trace to rows of logs, which a job then reads as any others."""
+"""Read traces that tracing tools export, and join the spans of each trace into one row of logs."""

@@ -1,6 +1,6 @@
-"""Reading the fields of exports: names, ids, times, and attributes in the shapes that tools and collectors write them in.
+"""Read the fields of export records: names, ids, times and attributes, in all forms that tools and collectors write.
 
-Where several names are given they are one text, with blanks between them.
+A parameter `names` is one string with several names, separated by spaces; the first that has a value is used.
 """
 
 import base64
@@ -13,65 +13,67 @@ from typing import Any
 from ragassay.jobs.input.documents import normalize_name, parse_json_if_possible, replace_surrogates
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-_INDEXED = re.compile(r"(\d+)\.?(.*)", re.DOTALL)
-_SCALES = ((10**17, 1, 1000), (10**14, 1, 1), (10**11, 1000, 1), (0, 1_000_000, 1))
-"""Sizes of nano-, micro-, milliseconds and seconds since 1970, and by what each is multiplied and divided."""
+_INDEXED_NAME = re.compile(r"(\d+)\.?(.*)", re.DOTALL)
+_TIME_UNITS = ((10**17, 1, 1000), (10**14, 1, 1), (10**11, 1000, 1), (0, 1_000_000, 1))
+"""Smallest value since 1970 in nano-, micro- and milliseconds and seconds, and the factor and divisor to microseconds."""
 
-_FIRST, _LAST = -62_135_510_400_000_000, 253_402_214_400_000_000  # a day within the years 1 and 9999
+_MIN_TIME, _MAX_TIME = -62_135_510_400_000_000, 253_402_214_400_000_000  # years 1 to 9999, less one day at each end
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def by_name(record: Mapping[Any, Any]) -> dict[str, Any]:
-    """Fields that hold something by their plain names: `trace_id`, `traceId` and `TraceId` are one."""
-    found: dict[str, Any] = {}
+def normalize_names(record: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the fields that are not null by their plain names: `trace_id`, `traceId` and `TraceId` are the same."""
+    fields: dict[str, Any] = {}
     for name, value in record.items():
         if value is not None:
-            found.setdefault(normalize_name(str(name)), value)
-    return found
+            fields.setdefault(normalize_name(str(name)), value)
+    return fields
 
 
-def first(fields: Mapping[str, Any], names: str) -> Any:
-    """The first field that is there and not empty; None where there is none."""
+def first_value(fields: Mapping[str, Any], names: str) -> Any:
+    """Return the first of the named fields that is not empty; None if there is none."""
     for name in names.split():
         if (value := fields.get(name)) is not None and value != "":
             return value
     return None
 
 
-def object_of(value: Any) -> Mapping[str, Any]:
-    """The object that a value is: as such, as JSON, as a map of Arrow's, or as OTLP's keys and values; else an empty one."""
+def to_object(value: Any) -> Mapping[str, Any]:
+    """Return a value as an object: a mapping, JSON, an Arrow map, or OTLP keys and values. Other values give an empty one."""
     value = parse_json_if_possible(value)
     if isinstance(value, Mapping):
         return value
-    found = {}
+    fields = {}
     for item in value if isinstance(value, list | tuple) else ():
         if isinstance(item, Mapping) and "key" in item:
-            found[str(item["key"])] = any_value(item.get("value"))
+            fields[str(item["key"])] = decode_otlp_value(item.get("value"))
         elif isinstance(item, tuple) and len(item) == 2:
-            found[str(item[0])] = item[1]
-    return found
+            fields[str(item[0])] = item[1]
+    return fields
 
 
-def list_of(value: Any) -> Sequence[Any]:
-    """The list that a value is, as such or as JSON; else an empty one."""
+def to_list(value: Any) -> Sequence[Any]:
+    """Return a value as a list: a list or JSON. Other values give an empty list."""
     value = parse_json_if_possible(value)
     return value if isinstance(value, list | tuple) else ()
 
 
-def any_value(value: Any) -> Any:
-    """A value as OTLP writes it: an object that says of which type it is."""
+def decode_otlp_value(value: Any) -> Any:
+    """Return the plain value of an OTLP value (an object that names its type); return other values unchanged."""
     if not isinstance(value, Mapping):
         return value
-    fields = by_name(value)
+    fields = normalize_names(value)
     if "arrayvalue" in fields:
-        return [any_value(item) for item in by_name(fields["arrayvalue"]).get("values") or []]
+        return [decode_otlp_value(item) for item in normalize_names(fields["arrayvalue"]).get("values") or []]
     if "kvlistvalue" in fields:
-        return object_of(by_name(fields["kvlistvalue"]).get("values"))
-    return int(fields["intvalue"]) if "intvalue" in fields else first(fields, "stringvalue boolvalue doublevalue bytesvalue")
+        return to_object(normalize_names(fields["kvlistvalue"]).get("values"))
+    return (
+        int(fields["intvalue"]) if "intvalue" in fields else first_value(fields, "stringvalue boolvalue doublevalue bytesvalue")
+    )
 
 
-def unquoted(value: Any) -> Any:
-    """A value that was written as JSON, a string in quotes too; any other stays as it is."""
+def decode_json(value: Any) -> Any:
+    """Return the value of a JSON string, also of a quoted string; return other values unchanged."""
     if isinstance(value, str) and (value[:1] == '"' or value == "null"):
         try:
             return json.loads(value)
@@ -80,37 +82,37 @@ def unquoted(value: Any) -> Any:
     return parse_json_if_possible(value)
 
 
-def text(value: Any) -> str | None:
-    """An id or a name as text; bytes, as some write ids, as hexadecimal digits."""
+def to_text(value: Any) -> str | None:
+    """Return an id or a name as text, bytes as hexadecimal digits; None if empty."""
     if value is None or value == "":
         return None
     return value.hex() if isinstance(value, bytes) else replace_surrogates(str(value))
 
 
-def span_id(value: Any) -> str | None:
-    """An id of a span; an id of zeros, as some write for none, is None."""
-    found = text(value)
-    return found if found and found.strip("0") else None
+def parse_span_id(value: Any) -> str | None:
+    """Return a span id as text; None for an id of zeros, which some tools write for a missing id."""
+    span_id = to_text(value)
+    return span_id if span_id and span_id.strip("0") else None
 
 
-def hexadecimal(value: Any) -> str | None:
-    """An id as hexadecimal digits, where it is base64 of 8 or 16 bytes."""
-    found = span_id(value)
-    if found is None or not found.endswith("="):
-        return found
+def parse_hex_id(value: Any) -> str | None:
+    """Return a span id as hexadecimal digits, also if it is base64 of 8 or 16 bytes."""
+    span_id = parse_span_id(value)
+    if span_id is None or not span_id.endswith("="):
+        return span_id
     try:
-        data = base64.b64decode(found, validate=True)
+        data = base64.b64decode(span_id, validate=True)
     except ValueError:
-        return found
-    return data.hex() if len(data) in (8, 16) else found
+        return span_id
+    return data.hex() if len(data) in (8, 16) else span_id
 
 
-def micros(value: Any) -> int | None:
-    """A time as microseconds since 1970, UTC; None where it is none, or beyond the years 1 to 9999.
+def to_microseconds(value: Any) -> int | None:
+    """Return a time as microseconds since 1970 (UTC); None if it is no time or outside the years 1 to 9999.
 
     Args:
-        value: A datetime (UTC where it says nothing), ISO 8601 in any usual spelling, or a number of seconds, milli-, micro- or
-            nanoseconds since 1970, by its size.
+        value: A datetime (UTC if it has no time zone), ISO 8601 text, or a number of seconds, milli-, micro- or nanoseconds
+            since 1970; the size of the number decides which.
     """
     try:
         if isinstance(value, str):
@@ -121,62 +123,62 @@ def micros(value: Any) -> int | None:
             )
         if isinstance(value, datetime):
             moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-            return within_years(int((moment - _EPOCH).total_seconds() * 1_000_000 + 0.5))
+            return within_range(int((moment - _EPOCH).total_seconds() * 1_000_000 + 0.5))
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
             return None
-        return within_years(next(int(value * factor) // parts for size, factor, parts in _SCALES if value >= size))
-    except (ValueError, OverflowError):  # no time, not finite, or too many digits
+        return within_range(next(int(value * factor) // parts for size, factor, parts in _TIME_UNITS if value >= size))
+    except (ValueError, OverflowError):  # not a time, not finite, or too many digits
         return None
 
 
-def within_years(moment: int) -> int | None:
-    """Microseconds since 1970; None where that is beyond the years 1 to 9999."""
-    return moment if _FIRST <= moment < _LAST else None
+def within_range(moment: int) -> int | None:
+    """Return microseconds since 1970; None if they are outside the years 1 to 9999."""
+    return moment if _MIN_TIME <= moment < _MAX_TIME else None
 
 
-def attributes_of(record: Mapping[str, Any], names: str) -> dict[str, Any]:
-    """Attributes of a span with dots in their names.
+def read_attributes(record: Mapping[str, Any], names: str) -> dict[str, Any]:
+    """Return the attributes of a span by their dotted names.
 
-    They may be a map, an object with objects in it, JSON, a list of keys and values as OTLP has them, or columns of their own
-    whose names begin so.
+    Attributes can be a map, nested objects, JSON, a list of OTLP keys and values, or separate columns such as
+    `attributes.input.value`.
 
     Args:
         record: The record.
-        names: Of the fields with attributes; later ones give way to earlier ones.
+        names: Fields with attributes; an earlier field takes precedence.
     """
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for name in names.split():
-        _flatten(object_of(record.get(name)), "", found)
-        _flatten({key[len(name) + 1 :]: value for key, value in record.items() if key.startswith(f"{name}.")}, "", found)
-    return found
+        _flatten(to_object(record.get(name)), "", attributes)
+        _flatten({key[len(name) + 1 :]: value for key, value in record.items() if key.startswith(f"{name}.")}, "", attributes)
+    return attributes
 
 
-def _flatten(values: Mapping[str, Any], before: str, into: dict[str, Any]) -> None:
+def _flatten(values: Mapping[str, Any], prefix: str, attributes: dict[str, Any]) -> None:
     for name, value in values.items():
         if isinstance(value, Mapping):
-            _flatten(value, f"{before}{name}.", into)
-        elif value is not None:  # the columns of a table are those of all of its spans
-            into.setdefault(f"{before}{name}", value)
+            _flatten(value, f"{prefix}{name}.", attributes)
+        elif value is not None:  # a table has the columns of all spans, so most are null here
+            attributes.setdefault(f"{prefix}{name}", value)
 
 
-def listed(attributes: Mapping[str, Any], name: str) -> Any:
-    """A list among attributes: as one value, or as `name.0.…`, `name.1.…`; None where there is none.
+def unflatten(attributes: Mapping[str, Any], name: str) -> Any:
+    """Return an attribute that can be a list or an object; None if it is missing.
 
-    An object whose fields were flattened, `name.question` and the like, comes back as one.
+    It is one value, or flattened: `name.0.…`, `name.1.…` for a list, `name.question` for an object.
     """
     if attributes.get(name) is not None:
-        return unquoted(attributes[name])
-    found: dict[int, Any] = {}
-    others: dict[str, Any] = {}
+        return decode_json(attributes[name])
+    items: dict[int, Any] = {}
+    fields: dict[str, Any] = {}
     for key, value in attributes.items():
         if not key.startswith(f"{name}."):
             continue
         rest = key[len(name) + 1 :]
-        match = _INDEXED.fullmatch(rest)
+        match = _INDEXED_NAME.fullmatch(rest)
         if match is None:
-            others[rest] = value
+            fields[rest] = value
         elif match[2]:
-            found.setdefault(int(match[1]), {})[match[2]] = value
+            items.setdefault(int(match[1]), {})[match[2]] = value
         else:
-            found[int(match[1])] = value
-    return [found[place] for place in sorted(found)] or others or None
+            items[int(match[1])] = value
+    return [items[index] for index in sorted(items)] or fields or None

@@ -1,4 +1,4 @@
-"""Spans of a trace to one row: the question of its root, the passages of its retrievals, the response."""
+"""Join the spans of a trace into one row: the question of its root, the passages of its retrievals, the response."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -9,186 +9,188 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.input.documents import Document
-from ragassay.jobs.integrations.traces.spans import RETRIEVALS, Kind, Span
+from ragassay.jobs.integrations.traces.spans import RETRIEVAL_KINDS, Span, SpanKind
 
-_TEXTS = (
+_TEXT_COLUMNS = (
     "row_id question context response trace_id trace_name root_span_id generation_span_id session_id user_id model start_time"
 )
-ROWS = pa.schema(
-    {name: pa.string() for name in (*_TEXTS.split(), "trace_note")}
+ROW_SCHEMA = pa.schema(
+    {name: pa.string() for name in (*_TEXT_COLUMNS.split(), "trace_note")}
     | {"context": pa.list_(pa.struct({"id": pa.string(), "text": pa.string()})), "start_time": pa.timestamp("us", "UTC")}
 )
-"""The rows that traces become. `trace_note` says what a trace lacks or is unusual in, null where nothing is."""
+"""Schema of the rows. `trace_note` states what is missing or unusual; null if nothing is."""
 
-_INSIDE = (*RETRIEVALS, Kind.EVALUATOR, Kind.EMBEDDING)
-"""Kinds of spans that don't respond, and whose generations don't: a rewritten query, a judge."""
+_INNER_KINDS = (*RETRIEVAL_KINDS, SpanKind.EVALUATOR, SpanKind.EMBEDDING)
+"""Kinds of spans whose generations are not responses: a rewritten query or a judge."""
 
-_MERGED = ("parent_id", "name", "start", "end", "question", "response", "documents", "session", "user", "model")
+_MERGED_FIELDS = ("parent_id", "name", "start", "end", "question", "response", "documents", "session", "user", "model")
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedTrace:
     """A trace as a row.
 
     Attributes:
-        row: Of the schema `ROWS`.
-        day: Its day, UTC: the partition; `unknown` where no span has a time.
-        notes: What it lacks or is unusual in.
-        open: Whether more of it may come: its root has not ended, or there is no response and it did not fail.
+        row: Row of `ROW_SCHEMA`.
+        day: Day of the trace (UTC), which is its partition; `unknown` if no span has a time.
+        notes: What is missing or unusual.
+        is_open: Whether more spans may come: the root has not ended, or there is no response and no failure.
     """
 
     row: dict[str, Any]
     day: str
     notes: list[str]
-    open: bool
+    is_open: bool
 
 
-def joined(spans: Sequence[Span]) -> Joined:
-    """A trace as a row.
+def join_spans(spans: Sequence[Span]) -> JoinedTrace:
+    """Join the spans of a trace.
 
     Args:
-        spans: All there are of one trace, in any order; some may stand there twice.
+        spans: All known spans of one trace, in any order; duplicates are allowed.
     """
-    spans = unique(spans)
-    about = next((span for span in spans if span.kind is Kind.TRACE), None)
-    real = sorted((span for span in spans if span.kind is not Kind.TRACE), key=_in_time)
-    roots, certain = _roots(real)
+    spans = merge_duplicates(spans)
+    trace_span = next((span for span in spans if span.kind is SpanKind.TRACE), None)
+    ordered = sorted((span for span in spans if span.kind is not SpanKind.TRACE), key=_time_order)
+    roots, has_declared_roots = _find_roots(ordered)
     root = min(roots, key=lambda span: (not (span.question and span.response), not span.question), default=None)
-    generations = [span for span in real if span.kind is Kind.GENERATION]
-    generation = _answering(real, generations)
-    question = _first([about, root, *roots], "question")
-    response = _first([about, root if root and root.kind not in _INSIDE else None, generation], "response")
-    passages = _passages(real)
+    generations = [span for span in ordered if span.kind is SpanKind.GENERATION]
+    generation = _find_answer(ordered, generations)
+    question = _first_field([trace_span, root, *roots], "question")
+    response = _first_field([trace_span, root if root and root.kind not in _INNER_KINDS else None, generation], "response")
+    passages = _collect_passages(ordered)
     start = min((span.start for span in spans if span.start is not None), default=None)
-    ended = bool(root and certain and root.end is not None) or bool(about and (about.end is not None or about.response))
-    failed = bool((root and root.failed) or (about and about.failed))
-    gave_up = not response and any(span.failed for span in generations)
-    said = {
-        _of_passages(passages): True,
+    has_ended = bool(root and has_declared_roots and root.end is not None) or bool(
+        trace_span and (trace_span.end is not None or trace_span.response)
+    )
+    has_failed = bool((root and root.failed) or (trace_span and trace_span.failed))
+    is_generation_failed = not response and any(span.failed for span in generations)
+    conditions = {
+        _describe_passages(passages): True,
         "no question": not question,
         "no response": not response,
-        "it failed": failed or gave_up,
-        "several roots": certain and len(roots) > 1 and not about,
-        "no root": not certain and not about,
+        "it failed": has_failed or is_generation_failed,
+        "several roots": has_declared_roots and len(roots) > 1 and not trace_span,
+        "no root": not has_declared_roots and not trace_span,
     }
-    notes = [note for note, is_so in said.items() if note and is_so]
+    notes = [note for note, applies in conditions.items() if note and applies]
     row = {
         "row_id": spans[0].trace_id,
         "question": question,
         "context": [{"id": passage.id, "text": passage.text} for passage in passages or ()] or None,
         "response": response,
         "trace_id": spans[0].trace_id,
-        "trace_name": _first([about, root], "name"),
+        "trace_name": _first_field([trace_span, root], "name"),
         "root_span_id": root.span_id if root else None,
         "generation_span_id": generation.span_id if generation else None,
-        "session_id": _first(spans, "session"),
-        "user_id": _first(spans, "user"),
-        "model": _first([generation, *(span for span in reversed(spans) if span.kind is Kind.GENERATION)], "model"),
+        "session_id": _first_field(spans, "session"),
+        "user_id": _first_field(spans, "user"),
+        "model": _first_field([generation, *(span for span in reversed(spans) if span.kind is SpanKind.GENERATION)], "model"),
         "start_time": start,
         "trace_note": "; ".join(notes) or None,
     }
     day = "unknown" if start is None else f"{datetime.fromtimestamp(start / 1e6, UTC):%Y-%m-%d}"
-    return Joined(row, day, notes, not ended or not (response or failed))
+    return JoinedTrace(row, day, notes, not has_ended or not (response or has_failed))
 
 
-def as_unfinished(found: Joined) -> Joined:
-    """A trace that is taken as it is, though more of it could have come."""
-    notes = [*found.notes, "unfinished"]
-    return replace(found, notes=notes, row={**found.row, "trace_note": "; ".join(notes)})
+def mark_unfinished(trace: JoinedTrace) -> JoinedTrace:
+    """Add the note `unfinished`: the trace is used although more spans may come."""
+    notes = [*trace.notes, "unfinished"]
+    return replace(trace, notes=notes, row={**trace.row, "trace_note": "; ".join(notes)})
 
 
-def unique(spans: Iterable[Span]) -> list[Span]:
-    """Spans without those that stand there twice: the one that has ended counts, and of two such the later one read.
+def merge_duplicates(spans: Iterable[Span]) -> list[Span]:
+    """Merge spans with the same id: an ended span replaces an open one, a later one an earlier one.
 
-    Of a span that is told in parts, as an update without its input, each part is taken where it is told.
+    Fields that the replacement does not have, such as the input in an update, are kept.
     """
-    found: dict[tuple[str, bool], Span] = {}
+    merged: dict[tuple[str, bool], Span] = {}
     for span in spans:
-        key = (span.span_id, span.kind is Kind.TRACE)
-        found[key] = _merged(found[key], span) if key in found else span
-    return list(found.values())
+        key = (span.span_id, span.kind is SpanKind.TRACE)
+        merged[key] = _merge_duplicate(merged[key], span) if key in merged else span
+    return list(merged.values())
 
 
-def _merged(before: Span, after: Span) -> Span:
-    old, new = (after, before) if before.end is not None and after.end is None else (before, after)
-    kept = {name: getattr(old, name) for name in _MERGED if getattr(new, name) is None}
-    return replace(new, **kept, root=old.root or new.root, kind=old.kind if new.kind is Kind.OTHER else new.kind)
+def _merge_duplicate(earlier: Span, later: Span) -> Span:
+    old, new = (later, earlier) if earlier.end is not None and later.end is None else (earlier, later)
+    kept = {name: getattr(old, name) for name in _MERGED_FIELDS if getattr(new, name) is None}
+    return replace(new, **kept, root=old.root or new.root, kind=old.kind if new.kind is SpanKind.OTHER else new.kind)
 
 
-def _in_time(span: Span) -> tuple[int, str]:
+def _time_order(span: Span) -> tuple[int, str]:
     return (span.start if span.start is not None else 1 << 62, span.span_id)
 
 
-def _roots(spans: Sequence[Span]) -> tuple[list[Span], bool]:
-    """The roots, and whether the tool says that they are: else they are spans whose parents are not there, or in a circle."""
-    told = [span for span in spans if span.root] or [span for span in spans if span.parent_id is None]
-    if told:
-        return told, True
+def _find_roots(spans: Sequence[Span]) -> tuple[list[Span], bool]:
+    """Return the roots, and whether the tool declares them. Undeclared roots have an unknown parent or are part of a cycle."""
+    roots = [span for span in spans if span.root] or [span for span in spans if span.parent_id is None]
+    if roots:
+        return roots, True
     ids = {span.span_id for span in spans}
     return [span for span in spans if span.parent_id not in ids] or list(spans[:1]), False
 
 
-def _inside(spans: Iterable[Span], holds: Callable[[Span], bool]) -> set[str]:
-    """Return the ids of the spans around which there is one for which a condition holds.
+def _find_inner_spans(spans: Iterable[Span], is_outer: Callable[[Span], bool]) -> set[str]:
+    """Return the ids of the spans inside a span for which `is_outer` is true.
 
-    Each span is visited once, from the nearest of these, however deep a trace is. In a circle of parents each is around all
-    others.
+    Each span is visited once, from the nearest outer span, however deep the trace is. In a cycle of parents, each span is
+    inside all others.
     """
     children: dict[str | None, list[Span]] = defaultdict(list)
     for span in spans:
         children[span.parent_id].append(span)
-    found = set()
-    for holder in filter(holds, spans):
-        below = [*children[holder.span_id]]
-        while below:
-            span = below.pop()
-            if span is not holder:
-                found.add(span.span_id)
-            if not holds(span):
-                below += children[span.span_id]
-    return found
+    inner_ids = set()
+    for outer in filter(is_outer, spans):
+        pending = [*children[outer.span_id]]
+        while pending:
+            span = pending.pop()
+            if span is not outer:
+                inner_ids.add(span.span_id)
+            if not is_outer(span):
+                pending += children[span.span_id]
+    return inner_ids
 
 
-def _answering(spans: Sequence[Span], generations: Sequence[Span]) -> Span | None:
-    """The last generation that says something: one that ended well before one that failed, as a retry stands behind it."""
-    inside = _inside(spans, lambda around: around.kind in _INSIDE)
-    answers = [span for span in generations if span.response and span.span_id not in inside]
-    return max(answers, key=lambda span: (not span.failed, span.last_seen or 0, _in_time(span)), default=None)
+def _find_answer(spans: Sequence[Span], generations: Sequence[Span]) -> Span | None:
+    """Return the last generation with a response. One that succeeded is preferred to one that failed: a retry comes later."""
+    excluded = _find_inner_spans(spans, lambda around: around.kind in _INNER_KINDS)
+    candidates = [span for span in generations if span.response and span.span_id not in excluded]
+    return max(candidates, key=lambda span: (not span.failed, span.last_time or 0, _time_order(span)), default=None)
 
 
-def _passages(spans: Sequence[Span]) -> list[Document] | None:
-    """What retrievals gave the model, in the order of time, each passage once; None where there was no retrieval.
+def _collect_passages(spans: Sequence[Span]) -> list[Document] | None:
+    """Return the passages that the model received, in order of time and without duplicates; None if there is no retrieval.
 
-    What a re-ranker puts out takes the place of what was retrieved before it. A retrieval inside another one is a part of it.
+    The output of a reranker replaces what was retrieved before it. A retrieval inside another retrieval is part of it.
     """
-    if not any(span.kind in RETRIEVALS for span in spans):
+    if not any(span.kind in RETRIEVAL_KINDS for span in spans):
         return None
-    inner = _inside(spans, lambda around: around.kind in _INSIDE and bool(around.documents))
-    taken: list[Document] = []
-    waiting: list[Document] = []
+    inner_ids = _find_inner_spans(spans, lambda around: around.kind in _INNER_KINDS and bool(around.documents))
+    reranked: list[Document] = []
+    retrieved: list[Document] = []
     for span in spans:
         documents = span.documents or ()
-        if span.span_id in inner:
+        if span.span_id in inner_ids:
             continue
-        if span.kind is Kind.RERANKER and any(document.text for document in documents):
-            taken += documents
-            waiting = []
-        elif span.kind is Kind.RETRIEVER:
-            waiting += documents
-    keyed = {(document.id, document.text): document for document in reversed([*taken, *waiting])}
-    return list(reversed(keyed.values()))
+        if span.kind is SpanKind.RERANKER and any(document.text for document in documents):
+            reranked += documents
+            retrieved = []
+        elif span.kind is SpanKind.RETRIEVER:
+            retrieved += documents
+    unique = {(document.id, document.text): document for document in reversed([*reranked, *retrieved])}
+    return list(reversed(unique.values()))
 
 
-def _of_passages(passages: Sequence[Document] | None) -> str | None:
-    """What is to say of passages."""
+def _describe_passages(passages: Sequence[Document] | None) -> str | None:
+    """Return the note about the passages; None if all of them have text."""
     if not passages:
         return "no retrieval" if passages is None else "its retrieval found nothing"
-    told = sum(bool(passage.text and passage.text.strip()) for passage in passages)
-    if told == len(passages):
+    with_text = sum(bool(passage.text and passage.text.strip()) for passage in passages)
+    if with_text == len(passages):
         return None
-    return "some of its passages are ids only" if told else "its retrieval tells ids only"
+    return "some of its passages are ids only" if with_text else "its retrieval returned ids only"
 
 
-def _first(spans: Iterable[Span | None], name: str) -> Any:
-    """The first value of a field that is not empty, of those spans that are there."""
+def _first_field(spans: Iterable[Span | None], name: str) -> Any:
+    """Return the first non-empty value of a field among spans."""
     return next((value for span in spans if span is not None and (value := getattr(span, name))), None)

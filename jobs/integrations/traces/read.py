@@ -1,4 +1,4 @@
-"""Records of an export to spans, by a table of where a tool has what."""
+"""Convert export records to spans, by the field names of a preset."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -7,66 +7,66 @@ from typing import Any
 
 from ragassay.jobs.input.documents import Document, extract_text, find_documents, parse_json_if_possible, replace_surrogates
 from ragassay.jobs.input.messages import ASSISTANT, ROLE_SYNONYMS, USER
-from ragassay.jobs.integrations.traces.content import question_of, response_of
+from ragassay.jobs.integrations.traces.content import extract_question, extract_response
 from ragassay.jobs.integrations.traces.fields import (
     EMPTY,
-    attributes_of,
-    by_name,
-    first,
-    list_of,
-    listed,
-    micros,
-    object_of,
-    span_id,
-    text,
-    unquoted,
-    within_years,
+    decode_json,
+    first_value,
+    normalize_names,
+    parse_span_id,
+    read_attributes,
+    to_list,
+    to_microseconds,
+    to_object,
+    to_text,
+    unflatten,
+    within_range,
 )
-from ragassay.jobs.integrations.traces.spans import RETRIEVALS, Kind, Span
+from ragassay.jobs.integrations.traces.spans import RETRIEVAL_KINDS, Span, SpanKind
 
 _SYNONYMS = {
-    Kind.RETRIEVER: "retriever retrieval",
-    Kind.RERANKER: "reranker rerank",
-    Kind.GENERATION: "llm chat_model generation chat completion text_completion generate_content",
-    Kind.EMBEDDING: "embedding embeddings",
-    Kind.TOOL: "tool execute_tool",
-    Kind.EVALUATOR: "evaluator guardrail evaluation",
+    SpanKind.RETRIEVER: "retriever retrieval",
+    SpanKind.RERANKER: "reranker rerank",
+    SpanKind.GENERATION: "llm chat_model generation chat completion text_completion generate_content",
+    SpanKind.EMBEDDING: "embedding embeddings",
+    SpanKind.TOOL: "tool execute_tool",
+    SpanKind.EVALUATOR: "evaluator guardrail evaluation",
 }
 KINDS = {synonym: kind for kind, synonyms in _SYNONYMS.items() for synonym in synonyms.split()}
-"""What tools call a kind of span, in small letters; what stands for none of these is `other`."""
+"""Span kinds by the lowercase names that tools use; any other name is `SpanKind.OTHER`."""
 
 _RETRIEVES = re.compile(r"\bretriev(e|er|al|ers)\b")
 _RERANKS = re.compile(r"\bre ?rank(er|ing)?\b")
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where a span, or a trace as a whole, has what: names, of which the first that holds something counts.
+class FieldNames:
+    """Names of the fields of a span or of a trace; the first that has a value is used.
 
-    They are `plain_name`s of fields; from `kind` on they name attributes, as they are, where the tool has attributes.
+    Names are `plain_name`s of fields. For a tool with attributes, the names from `kind` on are exact attribute names.
 
     Attributes:
-        objects: Name -> the fields that may hold this object: its own fields are `name.…` then, or of the record, for no name.
-        needs: One of these is there; else the record is something else.
-        lacks: None of these is there.
-        trace_id: As `Span` has it, like all that is not said here.
-        root: Whether it is a root.
-        root_name: The name of a root, before `name`.
-        duration: Nanoseconds, where no end is told.
-        status: Tells whether it failed, by the word error or OpenTelemetry's code.
-        error: Is there where it failed.
-        phase: Tells that it has ended, where no end is told.
-        ended: Those of its phases.
-        events: Messages, as earlier conventions told them.
-        prompt: The messages that a generation was asked; before `question` for a generation, and else behind it.
-        query: Where nothing else asks.
-        completion: The messages that a generation said, likewise.
-        documents: What was retrieved, where it isn't the response.
+        objects: Prefix -> fields that can contain a nested object. Its fields become `prefix.…`, or top-level without a prefix.
+        requires_any: At least one of these fields must exist, otherwise the record is something else.
+        excludes: None of these fields may exist.
+        trace_id: As in `Span`, like all attributes not listed here.
+        root: Whether the span is a root.
+        root_name: Name of a root, before `name`.
+        duration: Nanoseconds, if there is no end.
+        status: Failed if it ends with "error" or is OpenTelemetry's code 2.
+        error: Exists if the span failed.
+        phase: State of the span, if there is no end.
+        ended_phases: Values of `phase` that mean that the span has ended.
+        events: Messages as events (earlier conventions).
+        prompt: Input messages of a generation; read before `question` for a generation, after it for other spans.
+        query: Question if nothing else has one.
+        completion: Output messages of a generation; like `prompt`.
+        documents: Retrieved documents, if they are not the response.
     """
 
     objects: Mapping[str, str] = field(default_factory=dict)
-    needs: str = ""
-    lacks: str = ""
+    requires_any: str = ""
+    excludes: str = ""
     trace_id: str = "traceid"
     span_id: str = ""
     parent_id: str = ""
@@ -79,7 +79,7 @@ class Places:
     status: str = ""
     error: str = ""
     phase: str = ""
-    ended: str = ""
+    ended_phases: str = ""
     events: str = ""
     kind: str = ""
     question: str = ""
@@ -94,226 +94,246 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Tool:
-    """How a tool exports.
+class ExportPreset:
+    """Export format of a tool.
 
     Attributes:
-        span: Where a span has what.
-        trace: Where a trace as a whole has what; None where no record tells.
-        lists: A field of the record with a list, of its items likewise, down to the spans; none where records are spans.
-        is_span: Whether a record without lists is a span.
-        attributes: Fields with attributes, which may be JSON; none where all stands in fields.
-        are_json: Whether each attribute by itself is JSON.
-        beside: Field -> the attribute in whose place it stands.
-        read_id: Reads the ids of spans.
-        read_trace_id: Reads the ids of traces.
-        root_is_trace: A root has the id of the trace.
+        span: Fields of a span.
+        trace: Fields of a trace; None if no record describes a whole trace.
+        lists: Path of list fields from the record to its spans; empty if records are spans.
+        is_span: Whether a record without these lists is a span.
+        attributes: Fields with attributes; empty if all values are plain fields.
+        has_json_attributes: Whether each attribute is JSON.
+        attribute_fields: Field -> the attribute that it replaces.
+        read_span_id: Reads ids of spans.
+        read_trace_id: Reads ids of traces.
+        root_has_trace_id: Whether the id of a root span is the id of its trace.
     """
 
-    span: Places
-    trace: Places | None = None
+    span: FieldNames
+    trace: FieldNames | None = None
     lists: tuple[str, ...] = ()
     is_span: bool = True
     attributes: str = ""
-    are_json: bool = False
-    beside: Mapping[str, str] = field(default_factory=dict)
-    read_id: Callable[[Any], str | None] = span_id
-    read_trace_id: Callable[[Any], str | None] = text
-    root_is_trace: bool = False
+    has_json_attributes: bool = False
+    attribute_fields: Mapping[str, str] = field(default_factory=dict)
+    read_span_id: Callable[[Any], str | None] = parse_span_id
+    read_trace_id: Callable[[Any], str | None] = to_text
+    root_has_trace_id: bool = False
 
-    def value(self, values: Mapping[str, Any], names: str) -> Any:
-        """A value among fields or attributes."""
-        found = first(values, names)
-        return unquoted(found) if self.attributes else found
+    def read_value(self, values: Mapping[str, Any], names: str) -> Any:
+        """Return the first value among fields or attributes."""
+        value = first_value(values, names)
+        return decode_json(value) if self.attributes else value
 
-    def content(self, values: Mapping[str, Any], names: str) -> Any:
-        """A value that may be a list or an object; of attributes, one that was flattened too."""
+    def read_content(self, values: Mapping[str, Any], names: str) -> Any:
+        """Return the first value that can be a list or an object, also if attributes are flattened."""
         if not self.attributes:
-            return first(values, names)
-        return next((found for name in names.split() if (found := listed(values, name)) not in EMPTY), None)
+            return first_value(values, names)
+        return next((value for name in names.split() if (value := unflatten(values, name)) not in EMPTY), None)
 
 
-def spans_of(tool: Tool, record: Mapping[str, Any]) -> Iterator[Span]:
-    """What a record says of a trace as a whole, and the spans that it holds; nothing where it is something else, as a score."""
-    fields = _fields(record, tool.trace.objects if tool.trace else {})
+def read_spans(preset: ExportPreset, record: Mapping[str, Any]) -> Iterator[Span]:
+    """Return the spans of a record, preceded by a span of kind TRACE if it describes a whole trace.
+
+    Records of other kinds, such as scores, have no spans.
+    """
+    fields = _read_fields(record, preset.trace.objects if preset.trace else {})
     items: list[Any] = [record]
-    if tool.lists and not (tool.is_span and first(fields, tool.lists[0]) is None):
+    if preset.lists and not (preset.is_span and first_value(fields, preset.lists[0]) is None):
         items = [fields]
-        for names in tool.lists:
-            items = [object_of(item) for one in items for item in list_of(first(by_name(one), names))]
-    trace_id = tool.read_trace_id(first(fields, tool.trace.trace_id)) if tool.trace else None
-    spans = [found for item in items if (found := _span(tool, item, trace_id if tool.lists else None))]
-    if tool.trace and (trace_id := trace_id or next((span.trace_id for span in spans), None)):
-        is_whole = first(fields, tool.trace.needs) is not None or (spans and tool.lists)
-        if is_whole and first(fields, tool.trace.lacks) is None:
-            yield _trace(tool, tool.trace, fields, trace_id, has_spans=bool(spans))
+        for names in preset.lists:
+            items = [to_object(item) for parent in items for item in to_list(first_value(normalize_names(parent), names))]
+    trace_id = preset.read_trace_id(first_value(fields, preset.trace.trace_id)) if preset.trace else None
+    spans = [span for item in items if (span := _read_span(preset, item, trace_id if preset.lists else None))]
+    if preset.trace and (trace_id := trace_id or next((span.trace_id for span in spans), None)):
+        is_whole = first_value(fields, preset.trace.requires_any) is not None or (spans and preset.lists)
+        if is_whole and first_value(fields, preset.trace.excludes) is None:
+            yield _read_trace(preset, preset.trace, fields, trace_id, has_spans=bool(spans))
     yield from spans
 
 
-def _fields(record: Mapping[str, Any], objects: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a record by their plain names, those of its objects among them."""
-    found = by_name(record)
-    for name, places in objects.items():
-        inner = next((held for place in places.split() if (held := object_of(found.get(place)))), {})
-        for below, value in by_name(inner).items():
-            found.setdefault(f"{name}.{below}" if name else below, value)
-    return found
+def _read_fields(record: Mapping[str, Any], objects: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a record and of its nested objects by plain names."""
+    fields = normalize_names(record)
+    for name, candidates in objects.items():
+        inner = next(
+            (value_object for candidate in candidates.split() if (value_object := to_object(fields.get(candidate)))), {}
+        )
+        for key, value in normalize_names(inner).items():
+            fields.setdefault(f"{name}.{key}" if name else key, value)
+    return fields
 
 
-def _trace(tool: Tool, places: Places, fields: Mapping[str, Any], trace_id: str, *, has_spans: bool) -> Span:
-    """What is said of a trace; where its spans tell of it, its texts may be cut off."""
+def _read_trace(
+    preset: ExportPreset, field_names: FieldNames, fields: Mapping[str, Any], trace_id: str, *, has_spans: bool
+) -> Span:
+    """Read the description of a trace. Texts are left out if the spans have them: they may be truncated here."""
     return Span(
         trace_id,
         trace_id,
-        kind=Kind.TRACE,
-        name=text(first(fields, places.name)),
-        question=None if has_spans else question_of(tool.content(fields, places.question)),
-        response=None if has_spans else response_of(tool.content(fields, places.response)),
-        session=text(first(fields, places.session)),
-        user=text(first(fields, places.user)),
-        **_course(places, fields),
+        kind=SpanKind.TRACE,
+        name=to_text(first_value(fields, field_names.name)),
+        question=None if has_spans else extract_question(preset.read_content(fields, field_names.question)),
+        response=None if has_spans else extract_response(preset.read_content(fields, field_names.response)),
+        session=to_text(first_value(fields, field_names.session)),
+        user=to_text(first_value(fields, field_names.user)),
+        **_read_timing(field_names, fields),
     )
 
 
-def _span(tool: Tool, record: Mapping[str, Any], trace_id: str | None) -> Span | None:
-    places = tool.span
-    fields = _fields(record, places.objects)
-    values = _values(tool, record, fields)
-    own, parent = (tool.read_id(first(fields, names)) for names in (places.span_id, places.parent_id))
-    trace_id = trace_id or tool.read_trace_id(first(fields, places.trace_id) or tool.value(values, places.trace_id))
-    is_other = (places.needs and first(fields, places.needs) is None) or first(fields, places.lacks) is not None
-    if own is None or trace_id is None or is_other:
+def _read_span(preset: ExportPreset, record: Mapping[str, Any], trace_id: str | None) -> Span | None:
+    field_names = preset.span
+    fields = _read_fields(record, field_names.objects)
+    values = _read_values(preset, record, fields)
+    own_id, parent_id = (
+        preset.read_span_id(first_value(fields, names)) for names in (field_names.span_id, field_names.parent_id)
+    )
+    trace_id = trace_id or preset.read_trace_id(
+        first_value(fields, field_names.trace_id) or preset.read_value(values, field_names.trace_id)
+    )
+    is_missing = field_names.requires_any and first_value(fields, field_names.requires_any) is None
+    is_excluded = first_value(fields, field_names.excludes) is not None
+    if own_id is None or trace_id is None or is_missing or is_excluded:
         return None
-    name = text(first(fields, places.name))
-    kind, documents = _kind_and_documents(tool, values, name)
-    asked, said = (
-        tool.content(values, f"{messages} {value}" if kind is Kind.GENERATION else f"{value} {messages}")
-        for value, messages in ((places.question, places.prompt), (places.response, places.completion))
+    name = to_text(first_value(fields, field_names.name))
+    kind, documents = _classify(preset, values, name)
+    prompt, completion = (
+        preset.read_content(values, f"{messages} {value}" if kind is SpanKind.GENERATION else f"{value} {messages}")
+        for value, messages in ((field_names.question, field_names.prompt), (field_names.response, field_names.completion))
     )
-    if tool.attributes:
-        by_events = _event_messages(first(fields, places.events))
-        asked = _messages(by_events[0] or first(values, places.query) if asked is None else asked)
-        said = _messages(by_events[1] if said is None else said)
+    if preset.attributes:
+        event_prompts, event_completions = _read_event_messages(first_value(fields, field_names.events))
+        if prompt is None:
+            prompt = event_prompts or first_value(values, field_names.query)
+        prompt = _normalize_messages(prompt)
+        completion = _normalize_messages(event_completions if completion is None else completion)
     return Span(
         trace_id,
-        own,
-        parent_id=parent,
-        root=parse_json_if_possible(first(fields, places.root)) in (True, "true")
-        or (tool.root_is_trace and not parent and own == trace_id),
+        own_id,
+        parent_id=parent_id,
+        root=parse_json_if_possible(first_value(fields, field_names.root)) in (True, "true")
+        or (preset.root_has_trace_id and not parent_id and own_id == trace_id),
         kind=kind,
-        name=name if parent else text(first(fields, f"{places.root_name} {places.name}")),
-        question=question_of(asked),
-        response=response_of(said),
+        name=name if parent_id else to_text(first_value(fields, f"{field_names.root_name} {field_names.name}")),
+        question=extract_question(prompt),
+        response=extract_response(completion),
         documents=documents,
-        session=text(tool.value(values, places.session)),
-        user=text(tool.value(values, places.user)),
-        model=text(tool.value(values, places.model)),
-        **_course(places, fields),
+        session=to_text(preset.read_value(values, field_names.session)),
+        user=to_text(preset.read_value(values, field_names.user)),
+        model=to_text(preset.read_value(values, field_names.model)),
+        **_read_timing(field_names, fields),
     )
 
 
-def _values(tool: Tool, record: Mapping[str, Any], fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Where a span's kind and content stand: among its attributes, or its fields."""
-    if not tool.attributes:
+def _read_values(preset: ExportPreset, record: Mapping[str, Any], fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the attributes or fields that contain a span's kind and content."""
+    if not preset.attributes:
         return fields
-    found = attributes_of(record, tool.attributes)
-    found = {name: unquoted(value) for name, value in found.items()} if tool.are_json else found
-    for name, attribute in tool.beside.items():
+    attributes = read_attributes(record, preset.attributes)
+    attributes = {name: decode_json(value) for name, value in attributes.items()} if preset.has_json_attributes else attributes
+    for name, attribute in preset.attribute_fields.items():
         if str(fields.get(name) or "UNKNOWN").upper() != "UNKNOWN":
-            found.setdefault(attribute, fields[name])
-    return found
+            attributes.setdefault(attribute, fields[name])
+    return attributes
 
 
-def _course(places: Places, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """When a span began and ended, and whether it failed."""
-    start, end = micros(first(fields, places.start)), micros(first(fields, places.end))
-    duration = first(fields, places.duration)
+def _read_timing(field_names: FieldNames, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Read start, end and failure of a span."""
+    start, end = to_microseconds(first_value(fields, field_names.start)), to_microseconds(first_value(fields, field_names.end))
+    duration = first_value(fields, field_names.duration)
     if end is None and start is not None and duration is not None:
-        end = within_years(start + int(duration) // 1000)
-    if end is None and str(first(fields, places.phase)).upper().rpartition(".")[2] in places.ended.split():
+        end = within_range(start + int(duration) // 1000)
+    phase = str(first_value(fields, field_names.phase)).upper().rpartition(".")[2]
+    if end is None and phase in field_names.ended_phases.split():
         end = start
-    status = str(first(fields, places.status)).upper()
-    failed = status.endswith("ERROR") or status == "2" or bool(first(fields, places.error))
+    status = str(first_value(fields, field_names.status)).upper()
+    failed = status.endswith("ERROR") or status == "2" or bool(first_value(fields, field_names.error))
     return {"start": start, "end": end, "failed": failed}
 
 
-def _kind_and_documents(tool: Tool, values: Mapping[str, Any], name: str | None) -> tuple[Kind, tuple[Document, ...] | None]:
-    """What a span is, and the documents that it has retrieved.
+def _classify(
+    preset: ExportPreset, values: Mapping[str, Any], name: str | None
+) -> tuple[SpanKind, tuple[Document, ...] | None]:
+    """Return the kind of a span and the documents that it retrieved.
 
-    What the tool calls it counts first; a chain, a tool or a span without a kind is a retrieval if its name says so and what it
-    puts out is documents.
+    The kind that the tool states takes precedence. A chain, tool or span without a kind is a retrieval if its name suggests one
+    and its output is documents.
     """
-    places = tool.span
-    kind = KINDS.get(str(tool.value(values, places.kind) or "").lower(), Kind.OTHER)
-    if kind not in (*RETRIEVALS, Kind.OTHER, Kind.TOOL):
+    field_names = preset.span
+    kind = KINDS.get(str(preset.read_value(values, field_names.kind) or "").lower(), SpanKind.OTHER)
+    if kind not in (*RETRIEVAL_KINDS, SpanKind.OTHER, SpanKind.TOOL):
         return kind, None
 
     def output() -> Any:
-        """What the span puts out: long JSON, which is parsed only where it is needed."""
-        return unquoted(tool.content(values, places.response))
+        """Parse the output only if needed: it can be long."""
+        return decode_json(preset.read_content(values, field_names.response))
 
-    fields = places.documents.split()
-    documents = next((found for field in fields if (found := find_documents(tool.content(values, field)))), None)
+    document_fields = field_names.documents.split()
+    documents = next((items for field in document_fields if (items := find_documents(preset.read_content(values, field)))), None)
     words = re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name or "").lower())
     is_reranker = _RERANKS.search(words) is not None
-    named = Kind.RERANKER if kind is Kind.RERANKER or is_reranker else Kind.RETRIEVER  # some know retrievals alone
-    if kind in RETRIEVALS:
-        return named, tuple(documents) if documents else _put_out(output())
+    # Some tools have only retrievals, so a name can make one a reranker.
+    retrieval_kind = SpanKind.RERANKER if kind is SpanKind.RERANKER or is_reranker else SpanKind.RETRIEVER
+    if kind in RETRIEVAL_KINDS:
+        return retrieval_kind, tuple(documents) if documents else _output_documents(output())
     documents = documents or (find_documents(output()) if is_reranker or _RETRIEVES.search(words) else None)
-    return (named, tuple(documents)) if documents else (kind, None)
+    return (retrieval_kind, tuple(documents)) if documents else (kind, None)
 
 
-def _put_out(output: Any) -> tuple[Document, ...] | None:
-    """The documents in the output of a retrieval; one of text is a document, None says that there is no output."""
+def _output_documents(output: Any) -> tuple[Document, ...] | None:
+    """Return the documents in a retrieval's output; plain text is one document. None if there is no output."""
     if isinstance(output, str) and output.strip():
         return (Document(replace_surrogates(output)),)
     return None if output in (None, "") else tuple(find_documents(output) or ())
 
 
-def _messages(value: Any) -> Any:
-    """Messages whose fields have names such as `message.role`, as messages."""
-    value = unquoted(value)
+def _normalize_messages(value: Any) -> Any:
+    """Return messages with plain field names, such as `role` instead of `message.role`."""
+    value = decode_json(value)
     if not isinstance(value, list):
         return value
-    return [_message(item) if isinstance(item, Mapping) else item for item in value]
+    return [_normalize_message(item) if isinstance(item, Mapping) else item for item in value]
 
 
-def _message(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message of OpenInference or of OpenLLMetry, or one with parts of OpenTelemetry's, as a plain one."""
+def _normalize_message(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message of OpenInference, OpenLLMetry or OpenTelemetry (with parts) as a plain message."""
     inner = item.get("message")
-    fields = _without("message.", inner if isinstance(inner, Mapping) and "role" not in item else item)
-    contents = listed(fields, "contents")
+    fields = _strip_prefix("message.", inner if isinstance(inner, Mapping) and "role" not in item else item)
+    contents = unflatten(fields, "contents")
     if fields.get("content") is None and contents:
-        held = [(part, part.get("message_content")) for part in contents if isinstance(part, Mapping)]
-        fields["content"] = [_without("message_content.", inner if isinstance(inner, Mapping) else one) for one, inner in held]
+        parts = [(part, part.get("message_content")) for part in contents if isinstance(part, Mapping)]
+        fields["content"] = [
+            _strip_prefix("message_content.", inner if isinstance(inner, Mapping) else part) for part, inner in parts
+        ]
     if isinstance(fields.get("parts"), list) and "content" not in fields:
         fields["content"] = [part for part in fields.pop("parts") if isinstance(part, Mapping)]
     return fields if "role" in fields else item
 
 
-def _without(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _strip_prefix(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {str(name).removeprefix(prefix): value for name, value in fields.items()}
 
 
-def _event_messages(events: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What was asked and said by events: `gen_ai.user.message`, `gen_ai.choice`, `gen_ai.content.prompt`."""
-    asked: list[dict[str, Any]] = []
-    said: list[dict[str, Any]] = []
-    for event in map(object_of, list_of(events)):
-        name = str(by_name(event).get("name") or "")
-        values = attributes_of({str(key).lower(): value for key, value in event.items()}, "attributes")
-        content = first(values, "content gen_ai.prompt gen_ai.completion")
+def _read_event_messages(events: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the prompts and completions among events: `gen_ai.user.message`, `gen_ai.choice`, `gen_ai.content.prompt`."""
+    prompts: list[dict[str, Any]] = []
+    completions: list[dict[str, Any]] = []
+    for event in map(to_object, to_list(events)):
+        name = str(normalize_names(event).get("name") or "")
+        values = read_attributes({str(key).lower(): value for key, value in event.items()}, "attributes")
+        content = first_value(values, "content gen_ai.prompt gen_ai.completion")
         if name == "gen_ai.choice":
-            inner = unquoted(values.get("message"))
+            inner = decode_json(values.get("message"))
             inner = inner.get("content") if isinstance(inner, Mapping) else inner
             content = content or inner or values.get("message.content")
         if not content:
             continue
-        content_text = extract_text(unquoted(content)) or str(content)
+        content_text = extract_text(decode_json(content)) or str(content)
         if name in ("gen_ai.choice", "gen_ai.content.completion"):
-            said.append({"role": ASSISTANT, "content": content_text})
+            completions.append({"role": ASSISTANT, "content": content_text})
         elif name == "gen_ai.content.prompt":
-            asked.append({"role": USER, "content": question_of(content) or ""})
+            prompts.append({"role": USER, "content": extract_question(content) or ""})
         elif (role := name.removeprefix("gen_ai.").removesuffix(".message")) in ROLE_SYNONYMS:
-            asked.append({"role": role, "content": content_text})
-    return asked, said
+            prompts.append({"role": role, "content": content_text})
+    return prompts, completions

@@ -1,4 +1,4 @@
-"""What a job reads: the files that INPUT names, or the traces that an export was staged as."""
+"""Find the logs of a job: the files at INPUT, or the traces staged from an export."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,75 +11,75 @@ from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.input import Logs, check_no_overlap, find_logs
 from ragassay.jobs.integrations.traces import errors
-from ragassay.jobs.integrations.traces.export import export_files
-from ragassay.jobs.integrations.traces.stage import RECORD, TRACES, read_record, stage
+from ragassay.jobs.integrations.traces.export import find_export_files
+from ragassay.jobs.integrations.traces.stage import RECORD_FILE, TRACES_FOLDER, read_record, stage_export
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import InputError
 
 
-def logs_of(
+def find_job_logs(
     config: InputConfig,
     uri: str,
     output: Folder,
     *,
-    kept: bool = True,
-    staged: bool = False,
-    wait: float = 0.0,
+    is_kept: bool = True,
+    is_staged: bool = False,
+    wait_seconds: float = 0.0,
     console: Console | None = None,
 ) -> tuple[Logs, dict[str, int]]:
-    """The logs of a job; those of a preset are staged below the output folder first.
+    """Find the logs of a job. With a preset, stage the export below the output folder first.
 
     Args:
-        config: What the input is.
+        config: The `input` section of the job.
         uri: INPUT.
         output: The output folder.
-        kept: Whether it stays.
-        staged: Whether the traces have been staged.
-        wait: Seconds to wait for another command that writes into the output folder.
-        console: Where the waiting is shown.
+        is_kept: Whether the output folder persists.
+        is_staged: Whether the traces are staged already.
+        wait_seconds: Seconds to wait for another command that writes to the output folder.
+        console: Console that shows the wait.
 
     Returns:
-        The logs, and what was counted of traces; nothing for other logs, or where no trace is new.
+        The logs, and the counts of the staging; empty without a preset or without new traces.
 
     Raises:
-        RagassayError: INPUT can't be read as what it is said to be, or the output folder lies in an export.
+        RagassayError: INPUT can't be read as configured, or the output folder is inside the export.
     """
     if config.preset is None:
         return find_logs(uri, config, lambda: read_manifest(output).runs), {}
-    if staged:
-        return _staged(output, strip_credentials(uri)), {}
-    export = export_files(uri)
+    if is_staged:
+        return _find_staged_logs(output, strip_credentials(uri)), {}
+    export = find_export_files(uri)
     check_no_overlap(export, output, is_trace_export=True)
-    with lock_output(output, "run", wait, console):
-        counts = stage(export, output, config.preset, config.hold_days, config.skips_bad_files)
-    if not output.list(TRACES, ".parquet"):
+    with lock_output(output, "run", wait_seconds, console):
+        counts = stage_export(export, output, config.preset, config.hold_days, config.skips_bad_files)
+    if not output.list(TRACES_FOLDER, ".parquet"):
         raise InputError(
             errors.NONE_WHOLE,
             uri=uri,
             traces=read_record(output, config.preset).pending,
-            kept=f"; {output.format_address(RECORD)} keeps what was read" if kept else "",
+            kept=f"; {output.format_address(RECORD_FILE)} keeps what was read" if is_kept else "",
         )
-    return _staged(output, strip_credentials(uri)), counts
+    return _find_staged_logs(output, strip_credentials(uri)), counts
 
 
-def _staged(output: Folder, uri: str) -> Logs:
-    """The traces that are staged. Their files' URIs say where in OUTPUT they lie, and not where it lies: it may be moved."""
-    logs = find_logs(output.uri_of(TRACES))
-    base = len(output.path(TRACES)) + 1
+def _find_staged_logs(output: Folder, uri: str) -> Logs:
+    """Find the staged traces. File URIs are relative to OUTPUT, so the folder can be moved."""
+    logs = find_logs(output.uri_of(TRACES_FOLDER))
+    base = len(output.path(TRACES_FOLDER)) + 1
     files, unreadable = (
-        [replace(file, uri=f"output://{TRACES}/{file.fs_path[base:]}") for file in some]
-        for some in (logs.files, logs.unreadable)
+        [replace(file, uri=f"output://{TRACES_FOLDER}/{file.fs_path[base:]}") for file in part]
+        for part in (logs.files, logs.unreadable)
     )
     return replace(logs, uri=uri, files=files, unreadable=unreadable)
 
 
 @contextmanager
-def logs_to_look_at(config: InputConfig, uri: str) -> Iterator[Logs]:
-    """The logs of a job where nothing is to be written: traces are staged in a folder that goes away."""
+def preview_job_logs(config: InputConfig, uri: str) -> Iterator[Logs]:
+    """Find the logs of a job without writing to its output: traces are staged in a temporary folder."""
     if config.preset is None:
         yield find_logs(uri, config)
         return
     with TemporaryDirectory(prefix="ragassay-plan-") as folder:
-        yield logs_of(config, uri, open_folder(folder), kept=False)[0]
+        yield find_job_logs(config, uri, open_folder(folder), is_kept=False)[0]

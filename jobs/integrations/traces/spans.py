@@ -1,4 +1,4 @@
-"""A span of any tool: all that the join asks of it."""
+"""Spans in one form for all tools, with the fields that the join needs."""
 
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
@@ -8,8 +8,8 @@ import pyarrow as pa
 from ragassay.jobs.input.documents import Document
 
 
-class Kind(StrEnum):
-    """What a span is. `trace` is no span: what a tool says of a trace as a whole."""
+class SpanKind(StrEnum):
+    """Kind of a span. `trace` marks a description of a whole trace."""
 
     TRACE = "trace"
     RETRIEVER = "retriever"
@@ -21,8 +21,8 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-RETRIEVALS = (Kind.RETRIEVER, Kind.RERANKER)
-"""Kinds that find passages."""
+RETRIEVAL_KINDS = (SpanKind.RETRIEVER, SpanKind.RERANKER)
+"""Kinds that return passages."""
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,28 @@ class Span:
     """A span.
 
     Attributes:
-        trace_id: Of its trace.
-        span_id: Its own, which no other span of the trace has.
-        parent_id: The span around it; None for a root.
-        root: Whether the tool calls it the root, whatever its parent.
-        kind: What it is.
+        trace_id: Id of its trace.
+        span_id: Id, unique within the trace.
+        parent_id: Id of the parent span; None for a root.
+        root: Whether the tool marks it as the root, whatever its parent.
+        kind: Its kind.
         name: Its name.
-        start: Microseconds since 1970, UTC; None where the tool doesn't tell.
-        end: Likewise; None while it is open.
+        start: Microseconds since 1970, UTC; None if unknown.
+        end: Like `start`; None while the span is open.
         failed: Whether it ended with an error.
-        question: What its input asks.
-        response: What its output says.
-        documents: What a retrieval found, in order; None for a span that is none, or doesn't tell.
-        session: The conversation that it belongs to.
-        user: Who asked.
-        model: The model of a generation.
+        question: Question in its input.
+        response: Response in its output.
+        documents: Retrieved documents in order; None if it is no retrieval or has no output.
+        session: Conversation that it belongs to.
+        user: User of the application.
+        model: Model of a generation.
     """
 
     trace_id: str
     span_id: str
     parent_id: str | None = None
     root: bool = False
-    kind: Kind = Kind.OTHER
+    kind: SpanKind = SpanKind.OTHER
     name: str | None = None
     start: int | None = None
     end: int | None = None
@@ -64,31 +64,31 @@ class Span:
     model: str | None = None
 
     @property
-    def last_seen(self) -> int | None:
-        """Its end, or else its start."""
+    def last_time(self) -> int | None:
+        """Its end; its start while it is open."""
         return self.start if self.end is None else self.end
 
 
 _DOCUMENT = pa.struct({"text": pa.string(), "id": pa.string(), "rank": pa.float64()})
-SPANS = pa.schema(
+SPAN_SCHEMA = pa.schema(
     {field.name: pa.string() for field in fields(Span)}
     | dict.fromkeys(("root", "failed"), pa.bool_())
     | dict.fromkeys(("start", "end"), pa.int64())
     | dict.fromkeys(("question", "response"), pa.large_string())
     | {"documents": pa.list_(_DOCUMENT)}
 )
-"""Spans while they wait: for the rest of an export's, or for those of the next one."""
+"""Schema of spans on disk, until the rest of their trace is read."""
 
 
-def to_table(spans: list[Span]) -> pa.Table:
-    """Spans as a table of the schema `SPANS`."""
-    return pa.Table.from_pylist([asdict(span) for span in spans], schema=SPANS)
+def spans_to_table(spans: list[Span]) -> pa.Table:
+    """Convert spans to a table of `SPAN_SCHEMA`."""
+    return pa.Table.from_pylist([asdict(span) for span in spans], schema=SPAN_SCHEMA)
 
 
-def from_batch(batch: pa.RecordBatch) -> list[Span]:
-    """What `to_table` made a table of."""
-    found = []
+def spans_from_batch(batch: pa.RecordBatch) -> list[Span]:
+    """Convert a batch of `SPAN_SCHEMA` to spans."""
+    spans = []
     for row in batch.to_pylist():
         documents = None if row["documents"] is None else tuple(Document(**document) for document in row["documents"])
-        found.append(Span(**{**row, "kind": Kind(row["kind"]), "documents": documents}))
-    return found
+        spans.append(Span(**{**row, "kind": SpanKind(row["kind"]), "documents": documents}))
+    return spans

@@ -1,4 +1,4 @@
-"""Stage an export: what is new of it becomes files of logs below the output folder, and is not read again."""
+"""Stage an export: write its new traces as log files below the output folder. Each file is read once."""
 
 import tempfile
 import time
@@ -16,177 +16,180 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.integrations.traces import errors
-from ragassay.jobs.integrations.traces.export import Damage, records, seal
-from ragassay.jobs.integrations.traces.join import ROWS, as_unfinished, joined
-from ragassay.jobs.integrations.traces.presets import ODD, PRESETS
-from ragassay.jobs.integrations.traces.spans import SPANS, Span, from_batch, to_table
+from ragassay.jobs.integrations.traces.export import UnreadablePart, digest_file, read_records
+from ragassay.jobs.integrations.traces.join import ROW_SCHEMA, join_spans, mark_unfinished
+from ragassay.jobs.integrations.traces.presets import PRESETS, RECORD_ERRORS
+from ragassay.jobs.integrations.traces.spans import SPAN_SCHEMA, Span, spans_from_batch, spans_to_table
 from ragassay.jobs.integrations.traces.spill import Spill
 from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage.folder import Folder, open_atomic, read_table
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.traces import ExportFile, TracesRecord
 
-TRACES = "_traces"
-RECORD = f"{TRACES}/_record.json"
-BATCH = 4096
-BUFFERED = 8192
-"""Spans that wait in memory before they are written."""
+TRACES_FOLDER = "_traces"
+RECORD_FILE = f"{TRACES_FOLDER}/_record.json"
+BATCH_ROWS = 4096
+BUFFERED_SPANS = 8192
+"""Spans in memory before they are written to disk."""
 
 BUCKET_BYTES = 16 << 20
-"""Bytes of export files for each bucket: a bucket's spans stand in memory together, and Parquet packs them tenfold."""
+"""Bytes of export files per bucket. The spans of a bucket are in memory together; unpacked Parquet is about ten times larger.
+"""
 
-MOST_BUCKETS = 512
-_DAY = 86_400_000_000  # microseconds
-_AHEAD = _DAY  # of now: later times are of a wrong clock
+MAX_BUCKETS = 512
+_DAY_MICROSECONDS = 86_400_000_000  # microseconds
+_MAX_CLOCK_ERROR = _DAY_MICROSECONDS  # of now: later times are of a wrong clock
 
 
 @dataclass
 class Staging:
-    """What a staging works on.
+    """State of one staging.
 
     Attributes:
         output: The output folder.
-        hold: Microseconds of newer data after which a trace is taken as it is.
-        keep_bad: Go on behind what can't be read.
-        record: What was read before, and then what will have been.
-        counts: What is counted.
-        latest: A time that is later is none; microseconds since 1970.
+        hold: Microseconds of newer data after which an incomplete trace is used.
+        skip_unreadable: Whether to skip and count parts that can't be read.
+        record: What earlier stagings read; replaced by the state after this one.
+        counts: Counts for the report.
+        max_time: Latest plausible time, microseconds since 1970; later times are ignored.
     """
 
     output: Folder
     hold: float
-    keep_bad: bool
+    skip_unreadable: bool
     record: TracesRecord
     counts: Counter[str] = field(default_factory=Counter)
-    latest: int = field(default_factory=lambda: time.time_ns() // 1000 + _AHEAD)
+    max_time: int = field(default_factory=lambda: time.time_ns() // 1000 + _MAX_CLOCK_ERROR)
 
-    def seen(self, span: Span) -> int:
-        """When there was last something of a span, microseconds since 1970; 0 where no clock tells, or a wrong one."""
-        found = span.last_seen or 0
-        return found if found <= self.latest else 0
+    def last_time(self, span: Span) -> int:
+        """Return the latest time of a span in microseconds since 1970; 0 if it is missing or not plausible."""
+        last_time = span.last_time or 0
+        return last_time if last_time <= self.max_time else 0
 
-    def damaged(self, damage: Damage) -> None:
-        """Count what can't be read, or stop at it."""
-        if not self.keep_bad:
-            raise InputError(errors.DAMAGED, uri=damage.uri, where=damage.where, reason=damage.reason)
+    def handle_unreadable(self, part: UnreadablePart) -> None:
+        """Count a part that can't be read, or raise InputError."""
+        if not self.skip_unreadable:
+            raise InputError(errors.DAMAGED, uri=part.uri, where=part.where, reason=part.reason)
         self.counts["unreadable"] += 1
 
 
-def stage(export: Logs, output: Folder, preset: str, hold_days: float, keep_bad: bool) -> dict[str, int]:
-    """Write the traces of an export that are new as files of logs: `_traces/dt=…/part-N.parquet`.
+def stage_export(export: Logs, output: Folder, preset: str, hold_days: float, skip_unreadable: bool) -> dict[str, int]:
+    """Write the new traces of an export as log files: `_traces/dt=…/part-N.parquet`.
 
-    Everything is written before the record that names it: whatever breaks off before is done again, and what it left behind is
-    deleted.
+    The record that lists the files is written last. An interrupted staging is repeated, and its files are deleted.
 
     Args:
-        export: Its files.
+        export: Files of the export.
         output: The output folder, locked.
-        preset: The tool that wrote it.
-        hold_days: A trace that more may come of is taken as it is when there is data so much newer.
-        keep_bad: Go on behind files and lines that can't be read, and count them.
+        preset: The tool that wrote the export.
+        hold_days: Days of newer data after which an incomplete trace is used.
+        skip_unreadable: Skip and count files and lines that can't be read.
 
     Returns:
-        What was counted; empty where nothing was new.
+        Counts for the report; empty if nothing was new.
 
     Raises:
-        InputError: Something can't be read, or holds no spans.
-        OutputError: The folder holds traces of another tool.
+        InputError: A part can't be read, or there are no spans.
+        OutputError: The folder contains traces of another tool.
     """
     record = read_record(output, preset)
-    _sweep(output, record)
-    work = Staging(output, hold_days * _DAY, keep_bad, record)
-    fresh = _fresh(work, export)
-    if not fresh and record.pending_file is None:
+    _delete_unreferenced(output, record)
+    staging = Staging(output, hold_days * _DAY_MICROSECONDS, skip_unreadable, record)
+    new_files = _find_new_files(staging, export)
+    if not new_files and record.pending_file is None:
         return {}
-    buckets = min(MOST_BUCKETS, 1 + sum(file.size for file, _ in fresh) // BUCKET_BYTES)
+    buckets = min(MAX_BUCKETS, 1 + sum(file.size for file, _ in new_files) // BUCKET_BYTES)
     with (
-        tempfile.TemporaryDirectory(prefix="ragassay-traces-") as of_spans,
-        tempfile.TemporaryDirectory(prefix="ragassay-rows-") as of_rows,
+        tempfile.TemporaryDirectory(prefix="ragassay-traces-") as spans_folder,
+        tempfile.TemporaryDirectory(prefix="ragassay-rows-") as rows_folder,
     ):
-        spans = Spill(Path(of_spans))
-        _spill(_spans(work, export, fresh), spans, buckets)
-        _write(work, spans, Spill(Path(of_rows)))
-    if not fresh and not work.counts["traces"]:  # what waits waits on: nothing has changed
-        _sweep(output, record)
+        spans = Spill(Path(spans_folder))
+        _spill_spans(_read_spans(staging, export, new_files), spans, buckets)
+        _write_traces(staging, spans, Spill(Path(rows_folder)))
+    if not new_files and not staging.counts["traces"]:  # the same traces keep waiting
+        _delete_unreferenced(output, record)
         return {}
-    work.record.counts = dict(work.counts)
-    output.write(RECORD, work.record.to_json())
-    _sweep(output, work.record)
-    return dict(work.counts)
+    staging.record.counts = dict(staging.counts)
+    output.write(RECORD_FILE, staging.record.to_json())
+    _delete_unreferenced(output, staging.record)
+    return dict(staging.counts)
 
 
 def read_record(output: Folder, preset: str) -> TracesRecord:
-    """What was read before; a new record where nothing was.
+    """Read the record of earlier stagings; return a new one if there is none.
 
     Raises:
-        OutputError: It can't be read, or is of another tool.
+        OutputError: The record can't be read, or belongs to another tool.
     """
-    text = output.read(RECORD)
+    text = output.read(RECORD_FILE)
     if text is None:
         return TracesRecord(preset)
     try:
         record = TracesRecord.from_json(text)
     except ValueError as error:
-        raise OutputError(errors.UNREADABLE_RECORD, output=output.uri, name=RECORD, reason=error) from error
+        raise OutputError(errors.UNREADABLE_RECORD, output=output.uri, name=RECORD_FILE, reason=error) from error
     if record.preset != preset:
-        raise OutputError(errors.OTHER_PRESET, output=output.uri, preset=record.preset, wanted=preset)
+        raise OutputError(errors.OTHER_PRESET, output=output.uri, preset=record.preset, requested=preset)
     return record
 
 
-def _sweep(output: Folder, record: TracesRecord) -> None:
-    """Delete what no record names: a staging that broke off wrote it, or it was waiting and is done."""
-    named = {output.path(f"{TRACES}/{place}") for place in (*record.staged, record.pending_file)}
-    for folder in (TRACES, f"{TRACES}/_waiting"):
+def _delete_unreferenced(output: Folder, record: TracesRecord) -> None:
+    """Delete files that the record does not list: from an interrupted staging, or waiting spans that are done."""
+    referenced = {output.path(f"{TRACES_FOLDER}/{path}") for path in (*record.staged, record.pending_file)}
+    for folder in (TRACES_FOLDER, f"{TRACES_FOLDER}/_waiting"):
         for info in output.list(folder, ""):
-            if info.path.endswith((".parquet", ".part")) and info.path not in named:  # .part: it was killed
+            if info.path.endswith((".parquet", ".part")) and info.path not in referenced:  # .part: an incomplete file
                 output.fs.delete_file(info.path)
 
 
-def _fresh(work: Staging, export: Logs) -> list[tuple[LogFile, ExportFile]]:
-    """Files that were not read yet, or hold something else now."""
-    found = []
+def _find_new_files(staging: Staging, export: Logs) -> list[tuple[LogFile, ExportFile]]:
+    """Return the files that are new or have changed."""
+    new_files = []
     for file in export.files:
-        known = work.record.files.get(file.path)
-        if known is not None and (known.size, known.mtime) == (file.size, file.mtime) and file.mtime is not None:
+        previous = staging.record.files.get(file.path)
+        if previous is not None and (previous.size, previous.mtime) == (file.size, file.mtime) and file.mtime is not None:
             continue
         try:
-            now = seal(export.fs, file)
+            current = digest_file(export.fs, file)
         except (OSError, pa.ArrowException) as error:
-            work.damaged(Damage(file.uri, "as a whole", str(error).splitlines()[0]))
+            staging.handle_unreadable(UnreadablePart(file.uri, "as a whole", str(error).splitlines()[0]))
             continue
-        if known is None or known.digest != now.digest:
-            work.counts["changed files" if known else "new files"] += 1
-            found.append((file, now))
-    return found
+        if previous is None or previous.digest != current.digest:
+            staging.counts["changed files" if previous else "new files"] += 1
+            new_files.append((file, current))
+    return new_files
 
 
-def _spans(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]]) -> Iterator[Span]:
-    """The spans that wait, and those of new files."""
-    record, counts = work.record, work.counts
+def _read_spans(staging: Staging, export: Logs, new_files: list[tuple[LogFile, ExportFile]]) -> Iterator[Span]:
+    """Read the waiting spans and those of new files."""
+    record, counts = staging.record, staging.counts
     if record.pending_file is not None:
-        with pq.ParquetFile(work.output.path(f"{TRACES}/{record.pending_file}"), filesystem=work.output.fs) as parquet:
-            for batch in parquet.iter_batches(BATCH):
-                yield from from_batch(batch)
-    newest = record.newest if record.newest <= work.latest else 0
+        with pq.ParquetFile(
+            staging.output.path(f"{TRACES_FOLDER}/{record.pending_file}"), filesystem=staging.output.fs
+        ) as parquet:
+            for batch in parquet.iter_batches(BATCH_ROWS):
+                yield from spans_from_batch(batch)
+    newest = record.newest if record.newest <= staging.max_time else 0
     names: list[str] = []
-    for file, now in fresh:
+    for file, export_file in new_files:
         try:
-            for number, item in enumerate(records(export.fs, file, work.damaged), 1):
+            for number, item in enumerate(read_records(export.fs, file, staging.handle_unreadable), 1):
                 names = names or [repr(str(name)) for name in item]
                 counts["records"] += 1
                 try:
                     spans = list(PRESETS[record.preset](item))
-                except ODD as error:
-                    reason = f"a field is not as {record.preset} writes it ({type(error).__name__})"  # its message may quote it
-                    work.damaged(Damage(file.uri, f"record {number}", reason))
+                except RECORD_ERRORS as error:
+                    # The message of the error itself may quote the log.
+                    reason = f"a field has a form that {record.preset} does not write ({type(error).__name__})"
+                    staging.handle_unreadable(UnreadablePart(file.uri, f"record {number}", reason))
                     continue
                 counts["other records"] += not spans
-                newest = max([newest, *map(work.seen, spans)])
+                newest = max([newest, *map(staging.last_time, spans)])
                 yield from spans
         except (OSError, pa.ArrowException) as error:
-            work.damaged(Damage(file.uri, "as a whole", str(error).splitlines()[0]))
+            staging.handle_unreadable(UnreadablePart(file.uri, "as a whole", str(error).splitlines()[0]))
             continue
-        record.files[file.path] = now
+        record.files[file.path] = export_file
         advance(1, "files")
     record.newest = newest
     if not record.staged and record.pending_file is None and counts["records"] == counts["other records"] > 0:
@@ -194,94 +197,94 @@ def _spans(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]])
         raise InputError(errors.NONE_KNOWN, uri=export.uri, records=counts["records"], preset=record.preset, names=shown)
 
 
-def _spill(spans: Iterator[Span], into: Spill, buckets: int) -> None:
-    """Put spans on this machine's disk, all of one trace into one bucket: an export of any size is joined in bounded memory."""
-    while some := list(islice(spans, BUFFERED)):
+def _spill_spans(spans: Iterator[Span], spill: Spill, buckets: int) -> None:
+    """Write spans to disk in buckets, all spans of a trace to one bucket, so that each bucket can be joined in memory."""
+    while chunk := list(islice(spans, BUFFERED_SPANS)):
         groups: dict[int, list[Span]] = defaultdict(list)
-        for span in some:
+        for span in chunk:
             groups[crc32(span.trace_id.encode("utf-8", "surrogatepass")) % buckets].append(span)
         for number, group in groups.items():
-            into.append(f"{number:03}", to_table(group))
+            spill.append(f"{number:03}", spans_to_table(group))
 
 
-def _write(work: Staging, spans: Spill, rows: Spill) -> None:
-    """Join bucket by bucket; then write a file a day, one after the other, and what is to wait into one of its own.
+def _write_traces(staging: Staging, spans: Spill, rows: Spill) -> None:
+    """Join the spans bucket by bucket, then write one file per day and one file of waiting spans.
 
-    An export may hold the traces of years: a file for each of its days at once would be more than a process may open.
+    Files are written one after the other: an export may have more days than a process may open files.
     """
-    part = work.record.part + 1
-    known = _staged_ids(work)
+    part = staging.record.part + 1
+    staged_ids = _hash_staged_ids(staging)
     waiting = f"_waiting/{part}.parquet"
     staged: Counter[str] = Counter()
     open_traces = 0
     for bucket in sorted(spans.names()):
         traces: dict[str, list[Span]] = defaultdict(list)
-        for batch in spans.batches(bucket):
-            for span in from_batch(batch):
+        for batch in spans.drain(bucket):
+            for span in spans_from_batch(batch):
                 traces[span.trace_id].append(span)
-        new = _without(traces, known)
-        work.counts["late traces"] += len(traces) - len(new)
-        days, held = _rows(work, new)
-        open_traces += len(held)
-        if held:
-            rows.append(waiting, to_table([span for spans_of_one in held for span in spans_of_one]))
-        for day, some in days.items():
-            place = f"dt={day}/part-{part}.parquet"
-            some.sort(key=lambda row: (row["start_time"] or 0, row["row_id"]))
-            rows.append(place, pa.Table.from_pylist(some, schema=ROWS))
-            staged[place] += len(some)
-    for place in rows.names():
-        _write_file(work.output, place, rows.batches(place), SPANS if place == waiting else ROWS)
-    work.counts["traces"], work.counts["open traces"] = staged.total(), open_traces
-    work.record = replace(
-        work.record,
-        staged={**work.record.staged, **staged},
+        new = _exclude_staged(traces, staged_ids)
+        staging.counts["late traces"] += len(traces) - len(new)
+        days, waiting_traces = _join_traces(staging, new)
+        open_traces += len(waiting_traces)
+        if waiting_traces:
+            rows.append(waiting, spans_to_table([span for trace_spans in waiting_traces for span in trace_spans]))
+        for day, day_rows in days.items():
+            path = f"dt={day}/part-{part}.parquet"
+            day_rows.sort(key=lambda row: (row["start_time"] or 0, row["row_id"]))
+            rows.append(path, pa.Table.from_pylist(day_rows, schema=ROW_SCHEMA))
+            staged[path] += len(day_rows)
+    for path in rows.names():
+        _write_file(staging.output, path, rows.drain(path), SPAN_SCHEMA if path == waiting else ROW_SCHEMA)
+    staging.counts["traces"], staging.counts["open traces"] = staged.total(), open_traces
+    staging.record = replace(
+        staging.record,
+        staged={**staging.record.staged, **staged},
         part=part,
         pending_file=waiting if open_traces else None,
         pending=open_traces,
     )
 
 
-def _write_file(output: Folder, place: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+def _write_file(output: Folder, path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
     with (
-        open_atomic(output.fs, output.path(f"{TRACES}/{place}")) as stream,
+        open_atomic(output.fs, output.path(f"{TRACES_FOLDER}/{path}")) as stream,
         pq.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
         for batch in batches:
-            writer.write_table(pa.Table.from_batches([batch]), BATCH)
+            writer.write_table(pa.Table.from_batches([batch]), BATCH_ROWS)
 
 
-def _rows(work: Staging, traces: dict[str, list[Span]]) -> tuple[dict[str, list[dict[str, Any]]], list[list[Span]]]:
-    """Rows of the traces that are taken, by their days, and those traces that wait."""
+def _join_traces(staging: Staging, traces: dict[str, list[Span]]) -> tuple[dict[str, list[dict[str, Any]]], list[list[Span]]]:
+    """Return the rows of complete traces by day, and the spans of the traces that wait."""
     days: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    held = []
+    waiting = []
     for spans in traces.values():
-        found = joined(spans)
-        if found.open and work.record.newest - max(map(work.seen, spans)) < work.hold:
-            held.append(spans)
+        trace = join_spans(spans)
+        if trace.is_open and staging.record.newest - max(map(staging.last_time, spans)) < staging.hold:
+            waiting.append(spans)
             continue
-        found = as_unfinished(found) if found.open else found
-        work.counts.update(found.notes)
-        days[found.day].append(found.row)
-    return days, held
+        trace = mark_unfinished(trace) if trace.is_open else trace
+        staging.counts.update(trace.notes)
+        days[trace.day].append(trace.row)
+    return days, waiting
 
 
-def _hashes(ids: Iterable[str]) -> "np.ndarray[Any, np.dtype[np.uint64]]":
+def _hash_ids(ids: Iterable[str]) -> "np.ndarray[Any, np.dtype[np.uint64]]":
     import polars as pl
 
     return pl.Series(list(ids), dtype=pl.String).hash().to_numpy()
 
 
-def _staged_ids(work: Staging) -> "np.ndarray[Any, np.dtype[np.uint64]]":
-    """Hashes of the traces that are staged, sorted: eight bytes each."""
-    found = [np.empty(0, np.uint64)]
-    for place in work.record.staged:
-        path = work.output.path(f"{TRACES}/{place}")
-        found.append(_hashes(read_table(work.output.fs, path, ["trace_id"])["trace_id"].to_pylist()))
-    return np.sort(np.concatenate(found))
+def _hash_staged_ids(staging: Staging) -> "np.ndarray[Any, np.dtype[np.uint64]]":
+    """Return the sorted hashes of all staged trace ids, eight bytes each."""
+    hashes = [np.empty(0, np.uint64)]
+    for file in staging.record.staged:
+        path = staging.output.path(f"{TRACES_FOLDER}/{file}")
+        hashes.append(_hash_ids(read_table(staging.output.fs, path, ["trace_id"])["trace_id"].to_pylist()))
+    return np.sort(np.concatenate(hashes))
 
 
-def _without(traces: dict[str, list[Span]], known: "np.ndarray[Any, np.dtype[np.uint64]]") -> dict[str, list[Span]]:
-    """Traces that are not staged."""
-    there = np.isin(_hashes(traces), known) if len(known) else [False] * len(traces)
-    return {trace: spans for (trace, spans), staged in zip(traces.items(), there, strict=True) if not staged}
+def _exclude_staged(traces: dict[str, list[Span]], staged_ids: "np.ndarray[Any, np.dtype[np.uint64]]") -> dict[str, list[Span]]:
+    """Return the traces that are not staged."""
+    is_staged = np.isin(_hash_ids(traces), staged_ids) if len(staged_ids) else [False] * len(traces)
+    return {trace: spans for (trace, spans), staged in zip(traces.items(), is_staged, strict=True) if not staged}

@@ -1,4 +1,4 @@
-"""`init`: columns are found under any of their usual names, and the file that it writes is a job that reads the logs."""
+"""Test `init`: it finds columns by their common names, and writes a job file that reads the logs."""
 
 import json
 import re
@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from ragassay.jobs.config.input import Columns, InputConfig
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.job_text import parse
-from ragassay.jobs.init.choices import Choice, choose_columns
+from ragassay.jobs.init.choices import ColumnChoice, choose_columns
 from ragassay.jobs.init.columns import Column
-from ragassay.jobs.init.findings import Findings, look_at_logs
-from ragassay.jobs.init.names import SYNONYMS, Role, rate_name, show
+from ragassay.jobs.init.findings import Findings, inspect_logs
+from ragassay.jobs.init.names import SYNONYMS, ColumnRole, quote_name, rate_name
 from ragassay.jobs.init.run import Machine, render_job
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.schemas.manifest import FitRecord, Manifest
@@ -33,32 +33,32 @@ ROWS = example_rows(40)
 SMALL, LARGE = Machine(2, 24.0), Machine(16, 128.0, (139.8, 139.8))
 
 
-def renamed(names: dict[str, str], rows: list[dict[str, Any]] = ROWS, **more: Any) -> list[dict[str, Any]]:
-    return [{**{names.get(key, key): value for key, value in row.items()}, **more} for row in rows]
+def rename_columns(names: dict[str, str], rows: list[dict[str, Any]] = ROWS, **columns: Any) -> list[dict[str, Any]]:
+    return [{**{names.get(key, key): value for key, value in row.items()}, **columns} for row in rows]
 
 
-def started(tmp_path: Path, rows: list[dict[str, Any]] | pa.Table) -> tuple[str, Job]:
-    """What `init` says of logs, and the job that it wrote for them."""
+def run_init(tmp_path: Path, rows: list[dict[str, Any]] | pa.Table) -> tuple[str, Job]:
+    """Return what `init` prints about logs, and the job that it writes."""
     logs = tmp_path / "logs" / "a.parquet"
     if isinstance(rows, pa.Table):
         logs.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows, logs)
     else:
         write_logs(logs, rows)
-    done = here("init", logs, "--out", tmp_path / "job.yaml")
-    assert done.returncode == 0, done.stderr
-    return done.stdout, load_job(str(tmp_path / "job.yaml"))
+    result = here("init", logs, "--out", tmp_path / "job.yaml")
+    assert result.returncode == 0, result.stderr
+    return result.stdout, load_job(str(tmp_path / "job.yaml"))
 
 
-def test_no_name_is_in_two_lists() -> None:
+def test_every_synonym_belongs_to_one_role() -> None:
     names = [name for synonyms in SYNONYMS.values() for name in synonyms]
     assert len(set(names)) == len(names)
     for role, synonyms in SYNONYMS.items():
         for name in synonyms:
-            assert max(Role, key=lambda other, name=name: rate_name(name, other)) is role  # type: ignore[misc]
+            assert max(ColumnRole, key=lambda candidate, name=name: rate_name(name, candidate)) is role  # type: ignore[misc]
 
 
-def written(words: str, style: str) -> str:
+def format_name(words: str, style: str) -> str:
     parts = words.split("_")
     return {
         "snake": words, "upper": words.upper(), "spaced": " ".join(parts), "title": " ".join(map(str.title, parts)),
@@ -67,7 +67,7 @@ def written(words: str, style: str) -> str:
 
 
 STYLES = st.sampled_from(["snake", "upper", "spaced", "title", "camel", "dotted"])
-OTHERS = {
+OTHER_COLUMNS = {
     "user_id": ["u"] * 40, "created_at": ["2026-11-02 10:00"] * 40, "model_name": ["m-1"] * 40, 
     "ground_truth": [r["response"] for r in ROWS],
     "comment": [f"Some words of a person about row {i}." for i in range(40)], "system_prompt": ["You are kind."] * 40,
@@ -75,21 +75,30 @@ OTHERS = {
 
 
 @given(
-    st.tuples(*(st.sampled_from(SYNONYMS[role]) for role in Role)),
+    st.tuples(*(st.sampled_from(SYNONYMS[role]) for role in ColumnRole)),
     st.tuples(STYLES, STYLES, STYLES),
     st.randoms(),
     st.booleans(),
 )
-def test_any_synonyms_in_any_order_are_found(words: tuple[str, ...], styles: tuple[str, ...], random: Any, empty: bool) -> None:
-    names = {role: written(word, style) for role, word, style in zip(Role, words, styles, strict=True)}
-    texts = {name: values for name, values in OTHERS.items() if name not in names.values()}
+def test_synonyms_are_found_in_every_style_and_order(
+    words: tuple[str, ...], styles: tuple[str, ...], random: Any, empty: bool
+) -> None:
+    names = {role: format_name(word, style) for role, word, style in zip(ColumnRole, words, styles, strict=True)}
+    texts = {name: values for name, values in OTHER_COLUMNS.items() if name not in names.values()}
     columns = [
-        Column(names[role], "string", text=role is not Role.CONTEXT, passages=True, lists=role is Role.CONTEXT, values=values)
-        for role, values in ((role, [] if empty else [row[role.value] for row in ROWS]) for role in Role)
+        Column(
+            names[role],
+            "string",
+            is_text=role is not ColumnRole.CONTEXT,
+            is_context=True,
+            is_list=role is ColumnRole.CONTEXT,
+            values=values,
+        )
+        for role, values in ((role, [] if empty else [row[role.value] for row in ROWS]) for role in ColumnRole)
     ]
-    columns += [Column(name, "string", text=True, passages=True, values=[] if empty else v) for name, v in texts.items()]
+    columns += [Column(name, "string", is_text=True, is_context=True, values=[] if empty else v) for name, v in texts.items()]
     random.shuffle(columns)
-    assert {role: taken.column for role, taken in choose_columns(columns).items()} == names
+    assert {role: choice.column for role, choice in choose_columns(columns).items()} == names
 
 
 @given(
@@ -98,37 +107,46 @@ def test_any_synonyms_in_any_order_are_found(words: tuple[str, ...], styles: tup
         unique_by=lambda c: c[0],
     )
 )
-def test_no_column_is_ever_taken_twice(given_: list[tuple[str, list[str | None]]]) -> None:
-    columns = [Column(name, "string", text=True, passages=True, values=values) for name, values in given_]
-    taken = [one.column for one in choose_columns(columns).values()]
-    assert len(set(taken)) == len(taken)
+def test_no_column_is_chosen_twice(drawn: list[tuple[str, list[str | None]]]) -> None:
+    columns = [Column(name, "string", is_text=True, is_context=True, values=values) for name, values in drawn]
+    chosen = [choice.column for choice in choose_columns(columns).values()]
+    assert len(set(chosen)) == len(chosen)
 
 
 @cache
-def handbook() -> Findings:
-    return look_at_logs(str(HANDBOOK))
+def inspect_handbook() -> Findings:
+    return inspect_logs(str(HANDBOOK))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
-def test_any_name_comes_back_from_yaml_and_breaks_no_comment(name: str) -> None:
-    choice = Choice("question", name, [f"{show(name)} is what was found"], [f"{show(name)} {show(name)}"])
-    found = replace(handbook(), choices=[choice], key=name, slices=[name], labels={name: False}, doubts=[f"{show(name)} too"])
-    assert parse(render_job(found, SMALL)) == {"input": {"columns": {"question": name}}}
+def test_any_name_survives_yaml_and_comments(name: str) -> None:
+    choice = ColumnChoice("question", name, [f"{quote_name(name)} fits"], [f"{quote_name(name)} {quote_name(name)}"])
+    findings = replace(
+        inspect_handbook(),
+        choices=[choice],
+        partition_key=name,
+        slices=[name],
+        labels={name: False},
+        doubts=[f"{quote_name(name)} too"],
+    )
+    assert parse(render_job(findings, SMALL)) == {"input": {"columns": {"question": name}}}
 
 
-def test_renamed_logs(tmp_path: Path) -> None:
+def test_columns_with_other_names_are_found(tmp_path: Path) -> None:
     rows = [
         {**row, "Request ID": f"r{i}", "is_hallucinated": i % 3 == 0}
-        for i, row in enumerate(renamed({"question": "User Query", "context": "retrieved.docs", "response": "LLMAnswer"}))
+        for i, row in enumerate(
+            rename_columns({"question": "User Query", "context": "retrieved.docs", "response": "LLMAnswer"})
+        )
     ]
-    said_, job = started(tmp_path, rows)
+    output, job = run_init(tmp_path, rows)
     assert job.input.columns == Columns(
         question="User Query", context="retrieved.docs", response="LLMAnswer", row_id="Request ID"
     )
     assert job == Job(input=InputConfig(columns=job.input.columns))  # nothing else is set
-    assert "slices     `tenant`" in said_ and "labels     `is_hallucinated`" in said_
-    assert "the context has 90% of the response's words" in said_
-    (command,) = (line for line in said_.splitlines() if line.startswith("what it takes"))
+    assert "slices    `tenant`" in output and "labels    `is_hallucinated`" in output
+    assert "the context has 90% of the response's words" in output
+    (command,) = (line for line in output.splitlines() if line.startswith("check the cost"))
     assert shlex.split(command)[3:] == [
         "ragassay",
         "plan",
@@ -138,64 +156,68 @@ def test_renamed_logs(tmp_path: Path) -> None:
     ]
 
 
-def test_names_that_say_nothing_are_told_by_what_stands_in_them(tmp_path: Path) -> None:
-    told, job = started(tmp_path, renamed({"question": "frage", "context": "quellen", "response": "text"}, ort="Ulm"))
+def test_columns_with_unknown_names_are_chosen_by_content(tmp_path: Path) -> None:
+    output, job = run_init(tmp_path, rename_columns({"question": "frage", "context": "quellen", "response": "text"}, ort="Ulm"))
     assert (job.input.columns.question, job.input.columns.context, job.input.columns.response) == ("frage", "quellen", "text")
-    assert told.count("its name does not say that it is the") == 3
-    assert "IN DOUBT: its name does not say" in (tmp_path / "job.yaml").read_text()
+    assert output.count("its name does not identify it as the") == 3
+    assert "IN DOUBT: its name does not identify" in (tmp_path / "job.yaml").read_text()
 
 
-def test_several_that_could_be_it_are_named(tmp_path: Path) -> None:
-    rows = [{**row, "answer": "Something else was said here.", "query": row["question"]} for row in ROWS]
-    told, job = started(tmp_path, rows)
+def test_alternative_columns_are_reported(tmp_path: Path) -> None:
+    rows = [{**row, "answer": "This is another text.", "query": row["question"]} for row in ROWS]
+    output, job = run_init(tmp_path, rows)
     assert (job.input.columns.question, job.input.columns.response) == ("question", "response")
-    assert "could be `answer` too" in told and "could be `query` too" in told
+    assert "`answer` could be the response too" in output and "`query` could be the question too" in output
 
 
-def row_id(found: Findings) -> str | None:
-    return next(choice.column for choice in found.choices if choice.key == "row_id")
+def chosen_row_id(findings: Findings) -> str | None:
+    return next(choice.column for choice in findings.choices if choice.key == "row_id")
 
 
-def test_ids_have_to_be_unique_in_all_files(tmp_path: Path) -> None:
+def test_ids_must_be_unique_in_all_files(tmp_path: Path) -> None:
     rows = [{**row, "request_id": i, "trace_id": f"t{i}"} for i, row in enumerate(ROWS)]
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", rows)
     write_logs(tmp_path / "logs" / "dt=2" / "a.parquet", [{**row, "trace_id": f"u{i}"} for i, row in enumerate(rows)])
-    found = look_at_logs(str(tmp_path / "logs"))
-    assert (row_id(found), found.key, sum(file.rows or 0 for file in found.files.files)) == ("trace_id", "dt", 80)
+    findings = inspect_logs(str(tmp_path / "logs"))
+    assert (chosen_row_id(findings), findings.partition_key, sum(file.rows or 0 for file in findings.files.files)) == (
+        "trace_id",
+        "dt",
+        80,
+    )
     write_logs(tmp_path / "logs" / "dt=3" / "a.parquet", rows)
-    assert row_id(look_at_logs(str(tmp_path / "logs"))) is None
+    assert chosen_row_id(inspect_logs(str(tmp_path / "logs"))) is None
 
 
-def test_without_a_question_detectors_judge(tmp_path: Path) -> None:
+def test_without_questions_only_detectors_are_used(tmp_path: Path) -> None:
     rows = [{"evidence": row["context"], "claim": row["response"]} for row in ROWS]
-    told, job = started(tmp_path, rows)
+    output, job = run_init(tmp_path, rows)
     assert (job.input.columns.context, job.input.columns.response) == ("evidence", "claim")
     assert (
         not job.members.slms
         and [d.name for d in job.members.detectors] == ["entities", "attribution", "novelty"]
         and not job.members.need_question
     )
-    assert "detectors alone" in told
-    _, blank = started(tmp_path / "blank", [{**row, "query": " "} for row in rows])
+    assert "only detectors" in output
+    _, blank = run_init(tmp_path / "blank", [{**row, "query": " "} for row in rows])
     assert blank.input.columns.question == "query" and not blank.members.slms
 
 
-def test_contexts_as_json_and_as_structs(tmp_path: Path) -> None:
-    told, job = started(tmp_path, [{**row, "context": json.dumps(row["context"])} for row in ROWS])
-    assert job.input.columns.context == "context" and "passages as JSON" in told and "plain text" not in told
-    told, job = started(tmp_path / "other", [{**row, "context": json.dumps({"rows": row["context"]})} for row in ROWS])
-    assert job.input.columns.context == "context" and "it holds JSON, which is read as plain text" in told
+def test_contexts_are_read_as_json_and_structs(tmp_path: Path) -> None:
+    output, job = run_init(tmp_path, [{**row, "context": json.dumps(row["context"])} for row in ROWS])
+    assert job.input.columns.context == "context" and "passages as JSON" in output and "plain text" not in output
+    output, job = run_init(tmp_path / "other", [{**row, "context": json.dumps({"rows": row["context"]})} for row in ROWS])
+    assert job.input.columns.context == "context" and "it contains JSON that is read as plain text" in output
     rows = [
         {"query": r["question"], "docs": [{"text": t, "id": "x"} for t in r["context"]], "answer": r["response"]} for r in ROWS
     ]
-    told, job = started(tmp_path / "structs", rows)
+    output, job = run_init(tmp_path / "structs", rows)
     assert job.input.columns == Columns(question="query", context="docs", response="answer", row_id=None)
-    assert "lists of 2.0 texts" in told and "the context has" in told
+    assert "lists of 2.0 texts" in output and "the context has" in output
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_conversations(tmp_path: Path, as_json: bool) -> None:
-    talks = [
+def test_conversations_are_found(tmp_path: Path, as_json: bool) -> None:
+    conversations = [
         [
             {"role": "user", "content": row["question"]},
             {"role": "tool", "content": "\n".join(row["context"])},
@@ -203,20 +225,23 @@ def test_conversations(tmp_path: Path, as_json: bool) -> None:
         ]
         for row in ROWS
     ]
-    rows = [{"messages": json.dumps(talk) if as_json else talk, "request_id": f"r{i}"} for i, talk in enumerate(talks)]
-    told, job = started(tmp_path, rows)
+    rows = [
+        {"messages": json.dumps(conversation) if as_json else conversation, "request_id": f"r{i}"}
+        for i, conversation in enumerate(conversations)
+    ]
+    output, job = run_init(tmp_path, rows)
     assert job.input.columns == Columns(messages="messages", row_id="request_id") and job.members.slms
-    assert "100% have passages in tool or system turns" in told and "in doubt" not in told
-    few = [{"chat": [turn for turn in talk if turn["role"] != "tool"]} for talk in talks]
-    told, job = started(tmp_path / "few", few)
-    assert job.input.columns == Columns(messages="chat", row_id=None) and "input.columns.passage_roles" in told
-    both = [{**row, "messages": talk} for row, talk in zip(ROWS, talks, strict=True)]
-    told, job = started(tmp_path / "both", both)
-    assert job.input.columns.messages is None and "`input: {columns: {messages: …}}` reads them" in told
+    assert "100% have passages in tool or system turns" in output and "in doubt" not in output
+    few = [{"chat": [turn for turn in conversation if turn["role"] != "tool"]} for conversation in conversations]
+    output, job = run_init(tmp_path / "few", few)
+    assert job.input.columns == Columns(messages="chat", row_id=None) and "input.columns.passage_roles" in output
+    both = [{**row, "messages": conversation} for row, conversation in zip(ROWS, conversations, strict=True)]
+    output, job = run_init(tmp_path / "both", both)
+    assert job.input.columns.messages is None and "`input: {columns: {messages: …}}` reads them" in output
 
 
 @pytest.mark.parametrize(
-    ("rows", "roles", "columns", "note"),
+    ("rows", "roles", "columns", "doubt"),
     [
         ([{"city": "Ulm", "n": i} for i in range(30)], "context or as response", {"city": "string", "n": "int64"}, ""),
         (
@@ -237,73 +262,73 @@ def test_conversations(tmp_path: Path, as_json: bool) -> None:
     ],
     ids=["nothing", "no response", "messages", "structs"],
 )  # fmt: skip
-def test_where_nothing_fits_the_columns_are_listed(
-    tmp_path: Path, rows: list[dict[str, Any]], roles: str, columns: dict[str, str], note: str
+def test_columns_are_listed_if_none_fits(
+    tmp_path: Path, rows: list[dict[str, Any]], roles: str, columns: dict[str, str], doubt: str
 ) -> None:
     logs = write_logs(tmp_path / "logs" / "a.parquet", rows)
     with raises("init.no-column-fits", uri=str(logs), roles=roles) as info:
-        look_at_logs(str(logs))
+        inspect_logs(str(logs))
     lines = info.value.fields["lines"]
-    assert all(f"`{name}`: {kind}" in lines for name, kind in columns.items()) and note in lines
-    done = here("init", logs, "--out", tmp_path / "job.yaml")
-    assert done.returncode == 1 and "error[init.no-column-fits]" in done.stderr and not (tmp_path / "job.yaml").exists()
+    assert all(f"`{name}`: {kind}" in lines for name, kind in columns.items()) and doubt in lines
+    result = here("init", logs, "--out", tmp_path / "job.yaml")
+    assert result.returncode == 1 and "error[init.no-column-fits]" in result.stderr and not (tmp_path / "job.yaml").exists()
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "a.parquet", ROWS)
-    there = tmp_path / "job.yaml"
-    there.write_text("mine")
-    done = here("init", logs, "--out", there)
-    assert done.returncode == 1 and "error[init.file-exists]" in done.stderr and there.read_text() == "mine"
+    job_file = tmp_path / "job.yaml"
+    job_file.write_text("existing")
+    result = here("init", logs, "--out", job_file)
+    assert result.returncode == 1 and "error[init.file-exists]" in result.stderr and job_file.read_text() == "existing"
     (tmp_path / "link.yaml").symlink_to(tmp_path / "nowhere.yaml")
     assert here("init", logs, "--out", tmp_path / "link.yaml").returncode == 1 and not (tmp_path / "nowhere.yaml").exists()
-    gone = here("init", logs, "--out", tmp_path / "no" / "job.yaml")
-    assert gone.returncode == 1 and "error[init.no-folder]" in gone.stderr
+    missing = here("init", logs, "--out", tmp_path / "no" / "job.yaml")
+    assert missing.returncode == 1 and "error[init.no-folder]" in missing.stderr
 
 
-def test_what_a_run_would_refuse_is_said_and_nothing_is_written(tmp_path: Path) -> None:
-    write_logs(tmp_path / "logs" / "a.parquet", renamed({}, extra=1))
-    write_logs(tmp_path / "logs" / "b.parquet", renamed({}, extra="x"))
-    done = here("init", tmp_path / "logs", "--out", tmp_path / "job.yaml")
-    assert done.returncode == 1 and "error[input.mixed-types]: " in done.stderr and not (tmp_path / "job.yaml").exists()
+def test_logs_that_a_run_would_refuse_fail_without_a_job_file(tmp_path: Path) -> None:
+    write_logs(tmp_path / "logs" / "a.parquet", rename_columns({}, extra=1))
+    write_logs(tmp_path / "logs" / "b.parquet", rename_columns({}, extra="x"))
+    result = here("init", tmp_path / "logs", "--out", tmp_path / "job.yaml")
+    assert result.returncode == 1 and "error[input.mixed-types]: " in result.stderr and not (tmp_path / "job.yaml").exists()
     (tmp_path / "bad.parquet").write_bytes(b"none")
     with raises("init.no-readable-file", uri=str(tmp_path / "bad.parquet"), files=1):
-        look_at_logs(str(tmp_path / "bad.parquet"))
-    done = here("init", tmp_path / "bad.parquet", "--out", tmp_path / "job.yaml")
-    assert done.returncode == 1 and "error[init.no-readable-file]" in done.stderr
+        inspect_logs(str(tmp_path / "bad.parquet"))
+    result = here("init", tmp_path / "bad.parquet", "--out", tmp_path / "job.yaml")
+    assert result.returncode == 1 and "error[init.no-readable-file]" in result.stderr
 
 
-def test_mixed_files(tmp_path: Path) -> None:
-    """Passages in one file and one text in the other; a question of two names; a file without rows; one that is none."""
-    write_logs(tmp_path / "a.parquet", renamed({"context": "docs", "question": "query"}))
+def test_files_with_different_columns_are_read(tmp_path: Path) -> None:
+    """Passages in one file and text in another; two names of the question; a file without rows; an invalid file."""
+    write_logs(tmp_path / "a.parquet", rename_columns({"context": "docs", "question": "query"}))
     write_logs(tmp_path / "b.parquet", [{**row, "docs": "\n".join(row.pop("context"))} for row in map(dict, ROWS)])
     pq.write_table(pq.read_table(tmp_path / "a.parquet").slice(0, 0), tmp_path / "c.parquet")
     (tmp_path / "d.parquet").write_bytes(b"none")
-    done = here("init", tmp_path, "--out", tmp_path / "job.yaml")
-    assert done.returncode == 0, done.stderr
-    assert "1 file(s) can't be read" in done.stdout and "`query` (string) is not in all files" in done.stdout
+    result = here("init", tmp_path, "--out", tmp_path / "job.yaml")
+    assert result.returncode == 0, result.stderr
+    assert "1 file(s) can't be read" in result.stdout and "`query` (string) is not in all files" in result.stdout
     job = load_job(str(tmp_path / "job.yaml"))
     assert job.input.columns.context == "docs" and not job.members.slms
 
 
-def test_times_that_python_has_not_are_no_hindrance(tmp_path: Path) -> None:
+def test_times_beyond_python_are_ignored(tmp_path: Path) -> None:
     rows = example_rows(20)
     table = pa.Table.from_pylist(rows).append_column("at", pa.array([1 << 62] * len(rows), pa.timestamp("us")))
-    _, job = started(tmp_path, table.append_column("day", pa.array([1 << 30] * len(rows), pa.int32()).cast(pa.date32())))
+    _, job = run_init(tmp_path, table.append_column("day", pa.array([1 << 30] * len(rows), pa.int32()).cast(pa.date32())))
     assert job.input.columns.context == "context"
 
 
-def test_logs_without_rows_go_by_names_and_types(tmp_path: Path) -> None:
+def test_columns_of_logs_without_rows_are_chosen_by_names_and_types(tmp_path: Path) -> None:
     table = pa.table(
         {"query": pa.array([], pa.string()), "docs": pa.array([], pa.list_(pa.string())), "answer": pa.array([], pa.string())}
     )
-    told, job = started(tmp_path, table)
-    assert "There is no row to look at yet" in told and job.input.columns.context == "docs" and job.members.slms
+    output, job = run_init(tmp_path, table)
+    assert "The logs have no rows yet" in output and job.input.columns.context == "docs" and job.members.slms
 
 
 @pytest.mark.parametrize("machine", [SMALL, LARGE, Machine(1, 3.0), Machine(8, 32.0, (), 2), Machine(4, 64.0, (16.0,) * 8)])
-def test_every_machine_gets_a_job_that_fits_it(tmp_path: Path, machine: Machine) -> None:
-    text = render_job(look_at_logs(str(write_logs(tmp_path / "a.parquet", ROWS))), machine)
+def test_the_job_fits_the_machine(tmp_path: Path, machine: Machine) -> None:
+    text = render_job(inspect_logs(str(write_logs(tmp_path / "a.parquet", ROWS))), machine)
     job = make_job(parse(text))
     default = Job()
     assert job.members.names == default.members.names
@@ -319,8 +344,8 @@ def test_every_machine_gets_a_job_that_fits_it(tmp_path: Path, machine: Machine)
     assert ("# IN DOUBT:" in text) == (machine.memory < 6 or machine.unused_gpus > 0)
 
 
-def test_the_settings_in_comments_are_settings(tmp_path: Path) -> None:
-    lines = render_job(look_at_logs(str(write_logs(tmp_path / "dt=1" / "a.parquet", ROWS))), SMALL).splitlines()
+def test_settings_in_comments_are_valid(tmp_path: Path) -> None:
+    lines = render_job(inspect_logs(str(write_logs(tmp_path / "dt=1" / "a.parquet", ROWS))), SMALL).splitlines()
     settings = [
         line[2:] for line in lines if re.match(rf"# ({'|'.join(Job.model_fields)}):|#   +(- \{{|[a-z]+: ?[\[{{a-z ])", line)
     ]
@@ -339,35 +364,35 @@ def test_the_settings_in_comments_are_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["fever_dev", "ragtruth_qa_dev"])
-def test_public_logs_under_other_names(tmp_path: Path, name: str) -> None:
+def test_public_logs_with_other_names_are_read(tmp_path: Path, name: str) -> None:
     source = DATA / f"{name}.parquet"
     if not source.exists():
         pytest.skip(f"{source} is not here")
     names = {"id": "uuid", "question": "prompt", "context": "evidence", "response": "claim"}
     table = pq.read_table(source)
-    told, job = started(tmp_path, table.rename_columns([names.get(c, c) for c in table.column_names]))
+    output, job = run_init(tmp_path, table.rename_columns([names.get(c, c) for c in table.column_names]))
     assert job.input.columns == Columns(question="prompt", context="evidence", response="claim", row_id="uuid")
-    assert "`label`, `hallucinated`" in told
-    assert bool(job.members.slms) == (name != "fever_dev")  # its claims answer no question
+    assert "`label`, `hallucinated`" in output
+    assert bool(job.members.slms) == (name != "fever_dev")  # claims have no question
     logs = find_logs(str(tmp_path / "logs"))
     check_logs(logs, job.input.columns, job.members.need_question)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_ray")
-def test_a_job_from_an_init_file_runs(tmp_path: Path) -> None:
+def test_a_written_job_file_runs(tmp_path: Path) -> None:
     names = {"question": 'Query: "text"', "context": "docs #1", "response": "it's.answer"}
-    rows = [{**row, "uuid": f"u{i}", "label": "correct" if i % 2 else "wrong"} for i, row in enumerate(renamed(names))]
+    rows = [{**row, "uuid": f"u{i}", "label": "correct" if i % 2 else "wrong"} for i, row in enumerate(rename_columns(names))]
     logs = write_logs(tmp_path / "my logs" / "dt=2026-11-02" / "a.parquet", rows).parent.parent
-    done = here("init", logs, "--out", tmp_path / "job.yaml")
-    assert done.returncode == 0 and f"'{logs}'" in done.stdout
+    result = here("init", logs, "--out", tmp_path / "job.yaml")
+    assert result.returncode == 0 and f"'{logs}'" in result.stdout
     detectors = "\nmembers: {slms: [], detectors: [{name: entities, kind: entities}, {name: novelty, kind: novelty}]}\n"
     (tmp_path / "fast.yaml").write_text((tmp_path / "job.yaml").read_text() + detectors)
-    ran = here("run", logs, tmp_path / "audit", "--config", tmp_path / "fast.yaml")
-    assert ran.returncode == 0, ran.stderr
+    run_result = here("run", logs, tmp_path / "audit", "--config", tmp_path / "fast.yaml")
+    assert run_result.returncode == 0, run_result.stderr
     scored = read_rows(tmp_path / "audit")
     assert {row["row_id"] for row in scored} == {f"u{i}" for i in range(40)} and {row["status"] for row in scored} == {"ok"}
     fit = Manifest.from_json((tmp_path / "audit" / "manifest.json").read_text()).last_fit
     assert isinstance(fit, FitRecord) and set(fit.members) == {"entities", "novelty"}
-    judged = here("evaluate", tmp_path / "audit", "--label", "label", *resamples(tmp_path, 20))
-    assert judged.returncode == 0 and len(judged.stdout.splitlines()) <= 10
+    evaluation = here("evaluate", tmp_path / "audit", "--label", "label", *resamples(tmp_path, 20))
+    assert evaluation.returncode == 0 and len(evaluation.stdout.splitlines()) <= 10

@@ -1,4 +1,4 @@
-"""What reviewers say of an output becomes examples to train on."""
+"""Test the conversion of reviewers' labels to training examples."""
 
 import json
 from pathlib import Path
@@ -25,17 +25,17 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(output: Path, file: Path, lines: list[dict[str, Any]], tokenizer: Any) -> Examples:
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     builder = PromptBuilder(Slm(name="slm"), tokenizer)
-    columns = Columns(question="asked", context="passages", response="answer")  # the logs' own names are gone by now
+    columns = Columns(question="asked", context="passages", response="answer")  # the output no longer has the names of the logs
     source = LabelSource("label", file=str(file))
     return read_examples(str(output), source, columns, builder, load_splitter("sentencizer", "en"), 2048)
 
 
-def test_responses_and_sentences_are_examples(output: Path, tmp_path: Path, tokenizer: Any) -> None:
+def test_labels_of_responses_and_sentences_become_examples(output: Path, tmp_path: Path, tokenizer: Any) -> None:
     whole, part, unsure, other = [row for row in read_rows(output) if row["status"] == "ok"][:12:3]
     place = {"start": part["sentences"][0]["start"], "end": part["sentences"][0]["end"]}
     lines = [
         {"row_id": whole["row_id"], "label": "supported"},
-        {"row_id": part["row_id"], "label": "supported", **place},  # nothing is said of its other sentence
+        {"row_id": part["row_id"], "label": "supported", **place},  # its other sentence is not labeled
         {"row_id": unsure["row_id"], "label": "unsure"},
         {"row_id": other["row_id"], "label": "unsupported"},
         {"row_id": "nowhere", "label": "supported"},

@@ -12,7 +12,7 @@ import torch
 
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.training.adapter import write_adapter
-from ragassay.jobs.training.train import Look, Recipe
+from ragassay.jobs.training.train import HeldOutMeasurement, Recipe
 from ragassay.pipeline.engines.adapter import BUNDLED_FOLDER
 from ragassay.pipeline.engines.prepare import find_own_adapter, identify_model, prepare_model
 from ragassay.pipeline.engines.weights import identify_weights
@@ -39,7 +39,7 @@ def adapter(tiny_model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.requires_grad):
             parameter.normal_(std=0.1)
-    look = Look(step=1, tokens=100, labels=10, seconds=1.0, train_loss=0.6, loss=0.7, auroc=0.6)
+    look = HeldOutMeasurement(step=1, tokens=100, labels=10, seconds=1.0, train_loss=0.6, loss=0.7, auroc=0.6)
     write_adapter(model, slm, Recipe(rank=4, layers=None), {"supported": 5, "unsupported": 5}, "logs.parquet", [look], folder)
     return folder
 

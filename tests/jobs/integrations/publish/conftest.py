@@ -1,4 +1,4 @@
-"""Tools on loopback, and the keys of Langfuse's project in the environment."""
+"""Fixtures: tools on loopback, and the keys of a Langfuse project in the environment."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -26,7 +26,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tries follow one another at once, and what was sent is written down after every answer."""
+def fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry without a wait, and write the state after every reply."""
     monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(state, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(state, "WRITE_INTERVAL_SECONDS", 0.0)

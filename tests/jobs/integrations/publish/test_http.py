@@ -1,4 +1,4 @@
-"""Requests: how long is waited, how fast, and what is said of a tool's words."""
+"""Test requests: waits, rate limit, retries, and the messages of a tool."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragassay.jobs.integrations.publish import http
-from ragassay.jobs.integrations.publish.http import Answer, Connection, Http
+from ragassay.jobs.integrations.publish.http import Connection, ToolClient, ToolReply
 from tests.jobs.integrations.publish.conftest import Serve
 from tests.raises import raises
 from tests.tool_servers import Tool
@@ -22,42 +22,44 @@ def test_retry_after_is_a_number_or_a_date(monkeypatch: pytest.MonkeyPatch, serv
         started = time.monotonic()
         date = format_datetime(datetime.now(UTC) + timedelta(seconds=2))
         tool.count, tool.headers = 0, {"Retry-After": date if as_date else "0.4"}
-        asked = Http(Connection(tool.url), None)
-        assert asked.trying(lambda asked=asked: asked.once("POST", "/", {})).ok  # type: ignore[misc]
+        client = ToolClient(Connection(tool.url), None)
+        assert client.retry(lambda client=client: client.request("POST", "/", {})).is_ok  # type: ignore[misc]
         assert time.monotonic() - started >= 0.3 and tool.count == 2
     tool.count, tool.headers = 0, {"Retry-After": "86400"}
     with raises("publish.wait-too-long"):
-        asked.trying(lambda: asked.once("POST", "/", {}))
+        client.retry(lambda: client.request("POST", "/", {}))
 
 
-def test_no_faster_than_allowed(serve: Serve) -> None:
+def test_requests_keep_the_rate_limit(serve: Serve) -> None:
     tool = serve(Tool(lambda *_: (200, {})))
-    asked, started = Http(Connection(tool.url), 20), time.monotonic()
+    client, started = ToolClient(Connection(tool.url), 20), time.monotonic()
     for _ in range(7):
-        asked.once("POST", "/", {})
-    assert time.monotonic() - started >= 6 / 20 and asked.requests == tool.count == 7
+        client.request("POST", "/", {})
+    assert time.monotonic() - started >= 6 / 20 and client.request_count == tool.count == 7
 
 
-def test_a_tool_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_tool_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
-    asked = Http(Connection("http://127.0.0.1:9"), None)
+    client = ToolClient(Connection("http://127.0.0.1:9"), None)
     with raises("publish.unreachable", tries=10):
-        asked.trying(lambda: asked.once("GET", "/"))
+        client.retry(lambda: client.request("GET", "/"))
 
 
-def test_what_a_tool_quotes_of_the_request_is_not_repeated() -> None:
+def test_a_message_omits_what_the_tool_quotes_from_the_request() -> None:
     fault = {"loc": ["body", "data", 0, "result"], "msg": "Field required", "input": "the secret text"}
-    assert Answer(422, {"detail": [fault]}).reason == "422: body.data.0.result: Field required"
-    assert Answer(404, {"error_code": "NO", "message": "Not there"}).reason == "404: NO: Not there"
-    assert Answer(500, "").reason == "500" and len(Answer(500, "x" * 999).reason) == 300
+    assert ToolReply(422, {"detail": [fault]}).reason == "422: body.data.0.result: Field required"
+    assert ToolReply(404, {"error_code": "NO", "message": "Not server"}).reason == "404: NO: Not server"
+    assert ToolReply(500, "").reason == "500" and len(ToolReply(500, "x" * 999).reason) == 300
 
 
-def test_a_fault_inside_the_tool_is_an_answer_only_if_it_comes_back(monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
+def test_an_internal_error_of_the_tool_is_returned_only_after_several_tries(
+    monkeypatch: pytest.MonkeyPatch, serve: Serve
+) -> None:
     monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
     tool = serve(Tool(lambda *_: (200, {})))
-    asked = Http(Connection(tool.url), None)
-    others: dict[int, Any] = {1: (503, {}), 2: (502, {}), 3: (429, {}), 4: (500, {}), 5: (503, {})}
-    tool.fault = others.get
-    assert asked.trying(lambda: asked.once("POST", "/", {})).ok and tool.count == 6
+    client = ToolClient(Connection(tool.url), None)
+    faults: dict[int, Any] = {1: (503, {}), 2: (502, {}), 3: (429, {}), 4: (500, {}), 5: (503, {})}
+    tool.fault = faults.get
+    assert client.retry(lambda: client.request("POST", "/", {})).is_ok and tool.count == 6
     tool.fault = lambda _: (500, {"message": "no"})
-    assert asked.trying(lambda: asked.once("POST", "/", {})).reason == "500: no" and tool.count == 10
+    assert client.retry(lambda: client.request("POST", "/", {})).reason == "500: no" and tool.count == 10

@@ -1,4 +1,4 @@
-"""Verdicts in a table: each row once, new verdicts in place of old ones, and nothing at all where nothing is new."""
+"""Test verdicts in a table: each row once, new verdicts replace old ones, and no commit without new verdicts."""
 
 import datetime as dt
 import decimal
@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
 from ragassay.jobs.integrations.tables.delta import DeltaTarget
-from ragassay.jobs.integrations.tables.parts import parts_of, rows_of
-from ragassay.jobs.integrations.tables.run import WrittenTable, target_of, write_table
-from ragassay.jobs.integrations.tables.types import storable, storable_schema, stored
+from ragassay.jobs.integrations.tables.parts import find_partitions, read_rows
+from ragassay.jobs.integrations.tables.run import WrittenTable, open_target, write_table
+from ragassay.jobs.integrations.tables.types import storable_schema, storable_type, to_storable
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
@@ -34,46 +34,46 @@ AT = dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC)
 
 
 class Output:
-    """An output folder with verdicts, as runs leave it."""
+    """An output folder with verdicts, as runs write it."""
 
     def __init__(self, path: Path, first_run: str = "run-1") -> None:
         self.path = path
         self.manifest = Manifest(runs=[Run(first_run, "2026-11-01")])
 
-    def verdicts(self, place: str, rows: int, threshold: float = 0.5, run: str = "run-1", **more: Any) -> None:
-        schema = scored_schema(pa.schema([*EXTRA, *(pa.field(name, pa.string()) for name in more)]))
+    def add_verdicts(self, path: str, rows: int, threshold: float = 0.5, run: str = "run-1", **columns: Any) -> None:
+        schema = scored_schema(pa.schema([*EXTRA, *(pa.field(name, pa.string()) for name in columns)]))
         sentence = {"text": "It is.", "start": 0, "end": 6, "score": 0.25, "flagged": True}
-        found = [
+        scored_rows = [
             {
-                **dict.fromkeys(schema.names), "row_key": n, "row_id": f"{place}#{n}", "status": "ok", "run_id": run, "at": AT,
-                "small": n, "threshold": threshold, "context": ["a", None], "sentences": [sentence], **more,
+                **dict.fromkeys(schema.names), "row_key": n, "row_id": f"{path}#{n}", "status": "ok", "run_id": run, "at": AT,
+                "small": n, "threshold": threshold, "context": ["a", None], "sentences": [sentence], **columns,
             }
             for n in range(rows)
         ]  # fmt: skip
-        file = self.path / "scored" / place / "part-0.parquet"
+        file = self.path / "scored" / path / "part-0.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(found, schema), file)
-        if all(known.run_id != run for known in self.manifest.runs):
+        pq.write_table(pa.Table.from_pylist(scored_rows, schema), file)
+        if all(item.run_id != run for item in self.manifest.runs):
             self.manifest.runs.append(Run(run, "2026-11-02"))
         from ragassay.jobs.output.partitions import hive_path
 
-        self.manifest.finalized[hive_path(place)] = PartitionVerdicts(run, rows, 0)
+        self.manifest.finalized[hive_path(path)] = PartitionVerdicts(run, rows, 0)
         write_manifest(open_folder(str(self.path)), self.manifest)
 
-    def write(self, to: str, catalog: dict[str, str], name: str | None = "audit") -> WrittenTable:
+    def write(self, table: str, catalog: dict[str, str], name: str | None = "audit") -> WrittenTable:
         folder = open_folder(str(self.path))
-        return write_table(folder, self.manifest, target_of(to, folder, catalog), name)
+        return write_table(folder, self.manifest, open_target(table, folder, catalog), name)
 
 
 class Tables:
-    """The tables of one format."""
+    """The tables of first format."""
 
-    def __init__(self, to: str, catalog: dict[str, str], read: Callable[[], tuple[Any, pa.Table]]) -> None:
-        self.to, self.catalog, self.read = to, catalog, read
+    def __init__(self, table: str, catalog: dict[str, str], read: Callable[[], tuple[Any, pa.Table]]) -> None:
+        self.table, self.catalog, self.read = table, catalog, read
 
     def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.read()[1].to_pylist()
-        return found
+        rows: list[dict[str, Any]] = self.read()[1].to_pylist()
+        return rows
 
 
 @pytest.fixture(params=["delta", "iceberg"])
@@ -96,133 +96,133 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tables]:
         yield Tables("iceberg:test/audit.verdicts", catalog, iceberg)
 
 
-def test_written_once_and_again_and_anew(tables: Tables, tmp_path: Path) -> None:
+def test_only_new_verdicts_are_written(tables: Tables, tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
-    for place in ("dt=2026-11-01", "dt=a%2Fb", "dt=__HIVE_DEFAULT_PARTITION__"):
-        output.verdicts(place, 20)
-    assert output.write(tables.to, tables.catalog) == WrittenTable(partitions=3, rows=60)
+    for path in ("dt=2026-11-01", "dt=a%2Fb", "dt=__HIVE_DEFAULT_PARTITION__"):
+        output.add_verdicts(path, 20)
+    assert output.write(tables.table, tables.catalog) == WrittenTable(partitions=3, rows=60)
     version, table = tables.read()
-    assert output.write(tables.to, tables.catalog) == WrittenTable(same=3)
+    assert output.write(tables.table, tables.catalog) == WrittenTable(unchanged=3)
     assert tables.read()[0] == version and tables.read()[1].equals(table)
     assert Counter(row["dt"] for row in tables.rows()) == {"2026-11-01": 20, "a/b": 20, None: 20}
     assert {row["ragassay_partition"] for row in tables.rows()} >= {"dt=a/b"}
 
-    output.verdicts("dt=a%2Fb", 20, threshold=0.9, run="run-2", later="new")
-    output.verdicts("dt=2026-11-02", 5, run="run-2")
-    assert output.write(tables.to, tables.catalog) == WrittenTable(partitions=2, rows=25, same=2)
+    output.add_verdicts("dt=a%2Fb", 20, threshold=0.9, run="run-2", later="new")
+    output.add_verdicts("dt=2026-11-02", 5, run="run-2")
+    assert output.write(tables.table, tables.catalog) == WrittenTable(partitions=2, rows=25, unchanged=2)
     rows = tables.rows()
     assert len({row["row_id"] for row in rows}) == len(rows) == 65
     assert {(row["threshold"], row["later"]) for row in rows if row["dt"] == "a/b"} == {(0.9, "new")}
     assert {(row["threshold"], row["later"]) for row in rows if row["dt"] != "a/b"} == {(0.5, None)}
-    assert output.write(tables.to, tables.catalog) == WrittenTable(same=4)
+    assert output.write(tables.table, tables.catalog) == WrittenTable(unchanged=4)
 
 
-def test_values_come_back(tables: Tables, tmp_path: Path) -> None:
+def test_values_are_preserved(tables: Tables, tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
-    output.verdicts("", 3)
-    output.write(tables.to, tables.catalog)
+    output.add_verdicts("", 3)
+    output.write(tables.table, tables.catalog)
     row = max(tables.rows(), key=lambda row: int(row["row_key"]))
     assert (row["at"], row["small"], row["nothing"], row["context"]) == (AT, 2, None, ["a", None])
     assert row["sentences"] == [{"text": "It is.", "start": 0, "end": 6, "repeats": None, "score": 0.25, "flagged": True}]
     assert (row["ragassay_output"], row["ragassay_partition"]) == ("audit", "")
 
 
-def test_other_outputs_keep_their_rows_and_one_begun_anew_replaces_its_own(tables: Tables, tmp_path: Path) -> None:
-    one, two = Output(tmp_path / "one"), Output(tmp_path / "it's two", "run-9")
-    one.verdicts("dt=1", 4)
-    two.verdicts("dt=1", 6)
-    one.write(tables.to, tables.catalog, None)
-    two.write(tables.to, tables.catalog, None)
-    assert Counter(row["ragassay_output"] for row in tables.rows()) == {str(one.path): 4, str(two.path): 6}
-    again = Output(tmp_path / "it's two", "run-10")
-    again.verdicts("dt=1", 5, run="run-10")
-    assert again.write(tables.to, tables.catalog, None).rows == 5
-    assert Counter(row["ragassay_output"] for row in tables.rows()) == {str(one.path): 4, str(two.path): 5}
+def test_outputs_keep_their_rows_apart_and_a_new_output_replaces_its_own(tables: Tables, tmp_path: Path) -> None:
+    first, second = Output(tmp_path / "one"), Output(tmp_path / "it's second", "run-9")
+    first.add_verdicts("dt=1", 4)
+    second.add_verdicts("dt=1", 6)
+    first.write(tables.table, tables.catalog, None)
+    second.write(tables.table, tables.catalog, None)
+    assert Counter(row["ragassay_output"] for row in tables.rows()) == {str(first.path): 4, str(second.path): 6}
+    restarted = Output(tmp_path / "it's second", "run-10")
+    restarted.add_verdicts("dt=1", 5, run="run-10")
+    assert restarted.write(tables.table, tables.catalog, None).rows == 5
+    assert Counter(row["ragassay_output"] for row in tables.rows()) == {str(first.path): 4, str(second.path): 5}
 
 
-def test_attack_a_partition_that_a_run_replaces_is_not_written_in_part(
+def test_attack_a_partition_that_a_run_replaces_is_written_whole(
     tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table takes none of what was read before and after; the second attempt writes the new verdicts."""
+    """The table accepts no mix of old and new rows; the second attempt writes the new verdicts."""
     output = Output(tmp_path / "out")
     for day in (1, 2):
-        output.verdicts(f"dt={day}", 20)
+        output.add_verdicts(f"dt={day}", 20)
     monkeypatch.setattr(snapshots, "PAUSE_SECONDS", 0.0)
-    seen: list[str] = []
+    read_partitions: list[str] = []
 
     read = ScoredDataset.read_batches
 
     def batches(scored: ScoredDataset) -> Iterator[Rows]:
         yield from list(read(scored))
-        if not seen:
-            output.verdicts("dt=1", 20, threshold=0.9, run="run-2")
-        seen.extend(scored.partitions)
+        if not read_partitions:
+            output.add_verdicts("dt=1", 20, threshold=0.9, run="run-2")
+        read_partitions.extend(scored.partitions)
 
     monkeypatch.setattr(ScoredDataset, "read_batches", batches)
     folder = open_folder(str(output.path))
-    done = read_snapshot(
+    written = read_snapshot(
         folder,
-        lambda snapshot, manifest: write_table(snapshot, manifest, target_of(tables.to, folder, tables.catalog), "audit"),
+        lambda snapshot, manifest: write_table(snapshot, manifest, open_target(tables.table, folder, tables.catalog), "audit"),
         checks_all=False,
     )
-    assert done.partitions == 2 and len(seen) == 3
+    assert written.partitions == 2 and len(read_partitions) == 3
     assert Counter((row["dt"], row["threshold"]) for row in tables.rows()) == {("1", 0.9): 20, ("2", 0.5): 20}
 
 
-def test_one_that_breaks_off_leaves_partitions_whole(tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_leaves_whole_partitions(tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = Output(tmp_path / "out")
     for day in range(3):
-        output.verdicts(f"dt={day}", 10)
-    real = rows_of
+        output.add_verdicts(f"dt={day}", 10)
+    original = read_rows
 
-    def broken(folder: Any, part: Any, schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
-        for batch in real(folder, part, schema, name):
+    def failing_read(folder: Any, partition: Any, schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
+        for batch in original(folder, partition, schema, name):
             yield batch.slice(0, 4)
-            if part.name == "dt=1":
+            if partition.name == "dt=1":
                 raise OSError("the disk is gone")
             yield batch.slice(4)
 
-    monkeypatch.setattr("ragassay.jobs.integrations.tables.run.rows_of", broken)
+    monkeypatch.setattr("ragassay.jobs.integrations.tables.run.read_rows", failing_read)
     with raises("table.delta-not-writable", "table.iceberg-not-writable"):
-        output.write(tables.to, tables.catalog)
+        output.write(tables.table, tables.catalog)
     assert Counter(row["dt"] for row in tables.rows()) == {"0": 10}
     monkeypatch.undo()
-    assert output.write(tables.to, tables.catalog) == WrittenTable(partitions=2, rows=20, same=1)
+    assert output.write(tables.table, tables.catalog) == WrittenTable(partitions=2, rows=20, unchanged=1)
     assert Counter(row["dt"] for row in tables.rows()) == {"0": 10, "1": 10, "2": 10}
 
 
 def test_escalated_partitions_are_written_again(tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
-    output.verdicts("dt=1", 2)
-    (before,) = parts_of(open_folder(str(output.path)), output.manifest)
+    output.add_verdicts("dt=1", 2)
+    (before,) = find_partitions(open_folder(str(output.path)), output.manifest)
     output.manifest.runs.append(Run("run-2", "2026-11-02"))
     output.manifest.escalated["dt=1"] = "run-2"
-    (after,) = parts_of(open_folder(str(output.path)), output.manifest)
+    (after,) = find_partitions(open_folder(str(output.path)), output.manifest)
     assert after.version > before.version
 
 
-def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_faults_are_reported(tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
-    output.verdicts("dt=1", 2)
-    for to, code in (("verdicts", "table.unknown-kind"), (f"delta:{tmp_path}/out/scored", "output.file-inside")):
+    output.add_verdicts("dt=1", 2)
+    for table, code in (("verdicts", "table.unknown-kind"), (f"delta:{tmp_path}/out/scored", "output.file-inside")):
         with raises(code):
-            output.write(to, {})
+            output.write(table, {})
     output.manifest.finalized.clear()
     with raises("output.no-verdicts"):
         output.write(f"delta:{tmp_path}/t", {})
     (tmp_path / "bad" / "_delta_log").mkdir(parents=True)
     (tmp_path / "bad" / "_delta_log" / f"{0:020d}.json").write_text("{no json")
-    output.verdicts("dt=1", 2)
+    output.add_verdicts("dt=1", 2)
     with raises("table.delta-not-openable"):
         output.write(f"delta:{tmp_path}/bad", {})
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command_prints_what_it_wrote(tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
-    output.verdicts("dt=1", 2)
-    for said in ("2 rows in 1 partition(s) written", "0 rows in 0 partition(s) written; 1 hold these verdicts already"):
-        done = here("table", output.path, "--table", f"delta:{tmp_path}/t")
-        assert done.returncode == 0 and said in done.stdout, done.stderr
+    output.add_verdicts("dt=1", 2)
+    for summary in ("2 rows in 1 partition(s) written", "0 rows in 0 partition(s) written; 1 unchanged"):
+        result = here("table", output.path, "--table", f"delta:{tmp_path}/t")
+        assert result.returncode == 0 and summary in result.stdout, result.stderr
 
 
 KINDS = st.recursive(
@@ -244,24 +244,24 @@ VALUES = {
 
 
 @given(KINDS)
-def test_every_type_can_be_stored(kind: pa.DataType) -> None:
+def test_every_column_type_can_be_stored(kind: pa.DataType) -> None:
     schema = pa.schema([("c", kind)])
-    wanted = storable_schema(schema)
-    assert storable(wanted.field(0).type) == wanted.field(0).type  # nothing is left to widen
+    expected = storable_schema(schema)
+    assert storable_type(expected.field(0).type) == expected.field(0).type  # a stored type is stable
     batch = pa.record_batch([pa.array([None, None], kind)], schema=schema)
-    assert stored(batch, wanted)["c"].null_count == 2
+    assert to_storable(batch, expected)["c"].null_count == 2
     value = VALUES.get(str(kind))
     if value is not None:
-        (out,) = stored(pa.record_batch([pa.array([value], kind)], schema=schema), wanted)["c"].to_pylist()
+        (out,) = to_storable(pa.record_batch([pa.array([value], kind)], schema=schema), expected)["c"].to_pylist()
         assert out == (9 if isinstance(value, dt.timedelta) else value)
 
 
-def test_the_address_of_an_output_is_told_without_keys(tmp_path: Path) -> None:
+def test_the_address_of_an_output_is_written_without_keys(tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
-    output.verdicts("", 2)
+    output.add_verdicts("", 2)
     for uri in ("s3://KEY:SECRET@bkt/out?region=eu", "s3://bkt/out"):
         folder = Folder(pafs.LocalFileSystem(), str(output.path), uri)
         target = DeltaTarget(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"))
         written = write_table(folder, output.manifest, target, None)
-    assert target.uri == "s3://bkt/t" and written.same == 1
+    assert target.uri == "s3://bkt/t" and written.unchanged == 1
     assert DeltaTable(tmp_path / "t").to_pyarrow_table()["ragassay_output"].to_pylist() == ["s3://bkt/out"] * 2

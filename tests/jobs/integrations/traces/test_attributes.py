@@ -1,4 +1,4 @@
-"""Attributes in every shape that tools and collectors write them in mean the same."""
+"""Test that attributes mean the same in every form that tools and collectors write."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.input.find import find_files
-from ragassay.jobs.integrations.traces.content import question_of, response_of
-from ragassay.jobs.integrations.traces.export import records
-from ragassay.jobs.integrations.traces.fields import micros
+from ragassay.jobs.integrations.traces.content import extract_question, extract_response
+from ragassay.jobs.integrations.traces.export import read_records
+from ragassay.jobs.integrations.traces.fields import to_microseconds
 from ragassay.jobs.integrations.traces.presets import PRESETS
-from ragassay.jobs.integrations.traces.spans import Kind, Span
+from ragassay.jobs.integrations.traces.spans import Span, SpanKind
 
 DOCUMENTS = [{"document": {"content": "Text a.", "id": "a", "score": 0.5}}, {"document": {"content": "Text b.", "id": "b"}}]
 FLAT = {
@@ -25,8 +25,8 @@ NESTED = {"openinference": {"span": {"kind": "RETRIEVER"}}, "input": {"value": "
 IDS = {"trace_id": "ab" * 16, "span_id": "cd" * 8, "name": "search", "start_time": "2026-11-23T10:00:00Z"}
 
 
-def one(found: Any) -> Span:
-    (span,) = found
+def only_span(spans: Any) -> Span:
+    (span,) = spans
     assert isinstance(span, Span)
     return span
 
@@ -50,53 +50,55 @@ def one(found: Any) -> Span:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("preset", ["otel", "phoenix"])
-def test_documents_in_every_shape(record: dict[str, Any], preset: str) -> None:
+def test_documents_are_read_in_every_form(record: dict[str, Any], preset: str) -> None:
     if preset == "phoenix" and "TraceId" in record:
         record = {**IDS, "attributes": record["SpanAttributes"]}
-    span = one(PRESETS[preset](record))
-    assert span.kind is Kind.RETRIEVER and span.question == "Open?" and (span.trace_id, span.span_id) == ("ab" * 16, "cd" * 8)
+    span = only_span(PRESETS[preset](record))
+    assert (
+        span.kind is SpanKind.RETRIEVER and span.question == "Open?" and (span.trace_id, span.span_id) == ("ab" * 16, "cd" * 8)
+    )
     assert span.documents and [(d.text, d.id) for d in span.documents] == [("Text a.", "a"), ("Text b.", "b")]
-    assert span.start == micros("2026-11-23T10:00:00+00:00")
+    assert span.start == to_microseconds("2026-11-23T10:00:00+00:00")
 
 
-def test_ids_alone_are_documents_without_text() -> None:
-    told = json.dumps([{"id": "doc_123", "score": 0.95}, {"id": "doc_456", "score": 0.87}])
+def test_ids_without_texts_are_read_as_documents() -> None:
+    documents = json.dumps([{"id": "doc_123", "score": 0.95}, {"id": "doc_456", "score": 0.87}])
     attributes = {
         "gen_ai.operation.name": "retrieval",
-        "gen_ai.retrieval.documents": told,
+        "gen_ai.retrieval.documents": documents,
         "gen_ai.retrieval.query.text": "Open?",
     }
-    span = one(PRESETS["otel"]({**IDS, "attributes": attributes}))
+    span = only_span(PRESETS["otel"]({**IDS, "attributes": attributes}))
     assert span.documents and [(d.text, d.id) for d in span.documents] == [(None, "doc_123"), (None, "doc_456")]
-    assert span.question == "Open?" and span.kind is Kind.RETRIEVER
+    assert span.question == "Open?" and span.kind is SpanKind.RETRIEVER
 
 
-def test_ids_in_base64_and_in_bytes() -> None:
+def test_ids_are_read_from_base64_and_bytes() -> None:
     import base64
 
     coded = {**IDS, "trace_id": base64.b64encode(bytes.fromhex("ab" * 16)).decode(), "span_id": bytes.fromhex("cd" * 8)}
-    span = one(PRESETS["otel"]({**coded, "parent_span_id": "0000000000000000"}))
+    span = only_span(PRESETS["otel"]({**coded, "parent_span_id": "0000000000000000"}))
     assert (span.trace_id, span.span_id, span.parent_id) == ("ab" * 16, "cd" * 8, None)
 
 
-def test_messages_in_events_of_earlier_conventions() -> None:
+def test_messages_are_read_from_events_of_earlier_conventions() -> None:
     events = [
         {"name": "gen_ai.user.message", "attributes": {"content": "Open?"}},
         {"name": "gen_ai.choice", "attributes": {"message": json.dumps({"content": "At nine."})}},
     ]
-    span = one(PRESETS["otel"]({**IDS, "attributes": {"gen_ai.operation.name": "chat"}, "events": events}))
-    assert (span.question, span.response, span.kind) == ("Open?", "At nine.", Kind.GENERATION)
+    span = only_span(PRESETS["otel"]({**IDS, "attributes": {"gen_ai.operation.name": "chat"}, "events": events}))
+    assert (span.question, span.response, span.kind) == ("Open?", "At nine.", SpanKind.GENERATION)
     numbered = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Open?", "llm.request.type": "chat",
                 "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "At nine."}  # fmt: skip
     quoted = {name: json.dumps(value) for name, value in numbered.items()}  # as MLflow writes each attribute
     for span in (
-        one(PRESETS["otel"]({**IDS, "attributes": numbered})),
+        only_span(PRESETS["otel"]({**IDS, "attributes": numbered})),
         list(PRESETS["mlflow"]({**IDS, "spans": [{**IDS, "attributes": quoted}]}))[1],
     ):
-        assert (span.question, span.response, span.kind) == ("Open?", "At nine.", Kind.GENERATION)
+        assert (span.question, span.response, span.kind) == ("Open?", "At nine.", SpanKind.GENERATION)
 
 
-def test_a_chain_is_a_retrieval_by_its_name_and_its_documents() -> None:
+def test_a_span_without_a_retrieval_kind_is_a_retrieval_by_name_and_documents() -> None:
     run = {
         "id": "x",
         "trace_id": "t",
@@ -104,16 +106,16 @@ def test_a_chain_is_a_retrieval_by_its_name_and_its_documents() -> None:
         "run_type": "chain",
         "outputs": json.dumps({"result": "At nine."}),
     }
-    span = one(PRESETS["langsmith"](run))
-    assert span.kind is Kind.OTHER and span.documents is None and span.response == "At nine."
+    span = only_span(PRESETS["langsmith"](run))
+    assert span.kind is SpanKind.OTHER and span.documents is None and span.response == "At nine."
     tool = {
         **run,
         "name": "retriever_tool",
         "run_type": "tool",
         "outputs": json.dumps({"output": [{"page_content": "Text a."}]}),
     }
-    span = one(PRESETS["langsmith"](tool))
-    assert span.kind is Kind.RETRIEVER and span.documents and span.documents[0].text == "Text a."
+    span = only_span(PRESETS["langsmith"](tool))
+    assert span.kind is SpanKind.RETRIEVER and span.documents and span.documents[0].text == "Text a."
     words = {
         "id": "x",
         "traceId": "t",
@@ -122,17 +124,17 @@ def test_a_chain_is_a_retrieval_by_its_name_and_its_documents() -> None:
         "output": "Plain words.",
         "startTime": "2026-11-23 10:00:00",
     }
-    span = one(PRESETS["langfuse"](words))
+    span = only_span(PRESETS["langfuse"](words))
     assert span.documents and span.documents[0].text == "Plain words."
 
 
-def test_records_that_are_no_spans_are_none() -> None:
+def test_records_without_spans_yield_none() -> None:
     score = {"id": "s", "trace_id": "t", "name": "x", "value": 1.0, "data_type": "NUMERIC", "observation_id": None}
     assert not list(PRESETS["langfuse"](score)) and not list(PRESETS["langfuse"]({"tables": [], "files": []}))
     assert not any(list(spans({"a": 1})) for spans in PRESETS.values())
 
 
-def test_traces_of_mlflow_in_other_shapes() -> None:
+def test_mlflow_traces_are_read_in_every_form() -> None:
     attributes = {
         "mlflow.spanType": '"RETRIEVER"',
         "mlflow.spanOutputs": '[{"page_content": "Text a.", "metadata": {"doc_uri": "u"}}]',
@@ -147,8 +149,8 @@ def test_traces_of_mlflow_in_other_shapes() -> None:
         {**info, "spans": json.dumps([old])},
     ]
     for shape in shapes:
-        about, span = PRESETS["mlflow"](shape)
-        assert about.kind is Kind.TRACE and about.end is not None and about.trace_id == span.trace_id == "tr-1"
+        trace, span = PRESETS["mlflow"](shape)
+        assert trace.kind is SpanKind.TRACE and trace.end is not None and trace.trace_id == span.trace_id == "tr-1"
         assert (
             span.documents
             and (span.documents[0].text, span.documents[0].id) == ("Text a.", "u")
@@ -157,7 +159,7 @@ def test_traces_of_mlflow_in_other_shapes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         ("Open?", "Open?"),
         ('{"question": "Open?", "k": 4}', "Open?"),
@@ -172,12 +174,12 @@ def test_traces_of_mlflow_in_other_shapes() -> None:
         ("null", None),
     ],
 )
-def test_questions(value: Any, wanted: str | None) -> None:
-    assert question_of(value) == wanted
+def test_the_question_of_an_input_is_extracted(value: Any, expected: str | None) -> None:
+    assert extract_question(value) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         ("At nine.", "At nine."),
         ({"answer": "At nine.", "documents": [{"page_content": "x"}]}, "At nine."),
@@ -191,28 +193,28 @@ def test_questions(value: Any, wanted: str | None) -> None:
         ({"result": "half \ud83d"}, "half \ufffd"),
     ],
 )
-def test_responses(value: Any, wanted: str | None) -> None:
-    assert response_of(value) == wanted
+def test_the_response_of_an_output_is_extracted(value: Any, expected: str | None) -> None:
+    assert extract_response(value) == expected
 
 
-def test_times() -> None:
-    wanted = 1_795_392_000_500_000
-    told: list[Any] = [
+def test_times_are_read_in_every_form() -> None:
+    expected = 1_795_392_000_500_000
+    values: list[Any] = [
         1795392000.5,
         1795392000500,
-        wanted,
-        wanted * 1000,
-        str(wanted * 1000),
+        expected,
+        expected * 1000,
+        str(expected * 1000),
         "2026-11-23T00:00:00.5Z",
         "2026-11-23 00:00:00.500000",
     ]
-    assert [micros(value) for value in told] == [wanted] * len(told)
-    none: list[Any] = [None, "", "soon", 0, -1, True, float("nan"), []]
-    assert [micros(value) for value in none] == [None] * len(none)
+    assert [to_microseconds(value) for value in values] == [expected] * len(values)
+    invalid: list[Any] = [None, "", "soon", 0, -1, True, float("nan"), []]
+    assert [to_microseconds(value) for value in invalid] == [None] * len(invalid)
 
 
-def test_columns_of_parquet_of_every_kind(tmp_path: Path) -> None:
-    """Nanoseconds, maps, dictionaries, bytes that are no UTF-8: a record is made of each row."""
+def test_parquet_columns_of_every_type_are_read(tmp_path: Path) -> None:
+    """Nanoseconds, maps, dictionaries and invalid UTF-8: every row becomes a record."""
     table = pa.table(
         {
             "context.trace_id": pa.array(["t1", "t2"]).dictionary_encode(),
@@ -225,6 +227,6 @@ def test_columns_of_parquet_of_every_kind(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "a.parquet", store_schema=True)
-    found = find_files(str(tmp_path), (".parquet",), "")
-    spans = [one(PRESETS["phoenix"](record)) for record in records(found.fs, found.files[0], lambda damage: None)]
+    export = find_files(str(tmp_path), (".parquet",), "")
+    spans = [only_span(PRESETS["phoenix"](record)) for record in read_records(export.fs, export.files[0], lambda part: None)]
     assert [(s.trace_id, s.question, s.start) for s in spans] == [("t1", "caf\\xe9", 1795392000_000000), ("t2", "x", None)]

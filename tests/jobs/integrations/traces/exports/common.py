@@ -1,4 +1,4 @@
-"""What the tools' exports share: how values are spelt, and files written."""
+"""Helpers of all exports: values in a tool's form, and files."""
 
 import gzip
 import json
@@ -15,15 +15,15 @@ from tests.jobs.integrations.traces.stories import Doc
 Rows = list[dict[str, Any]]
 
 
-def moment(seconds: float | None) -> datetime | None:
+def to_datetime(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def nanos(seconds: float | None) -> str | None:
+def to_nanoseconds(seconds: float | None) -> str | None:
     return None if seconds is None else str(round(seconds * 1000) * 1_000_000)
 
 
-def as_json(value: Any) -> str | None:
+def to_json(value: Any) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
@@ -38,5 +38,5 @@ def write_lines(path: Path, rows: Iterable[Any]) -> None:
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-def texts(docs: Sequence[Doc] | None, name: str = "page_content") -> list[dict[str, Any]] | None:
+def document_objects(docs: Sequence[Doc] | None, name: str = "page_content") -> list[dict[str, Any]] | None:
     return None if docs is None else [{"id": d.id, name: d.text, "metadata": {"source": "kb", "score": d.score}} for d in docs]

@@ -1,4 +1,4 @@
-"""Langfuse: observations_v2, Parquet; input and output are text or JSON, a root's parent is an empty string."""
+"""Langfuse: `observations_v2` as Parquet; inputs and outputs are text or JSON, and a root has an empty parent."""
 
 import json
 from collections.abc import Sequence
@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tests.jobs.integrations.traces.exports.common import Rows, as_json, moment, texts, write_lines, write_parquet
+from tests.jobs.integrations.traces.exports.common import (
+    Rows,
+    document_objects,
+    to_datetime,
+    to_json,
+    write_lines,
+    write_parquet,
+)
 from tests.jobs.integrations.traces.stories import S, Story
 
-_LANGFUSE = {
+_TYPES = {
     "chain": "CHAIN",
     "retriever": "RETRIEVER",
     "llm": "GENERATION",
@@ -27,17 +34,17 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
             "trace_id": story.id,
             "project_id": "p",
             "environment": "default",
-            "type": _LANGFUSE[s.kind],
+            "type": _TYPES[s.kind],
             "parent_observation_id": s.parent or "",
             "is_root_observation": s.parent is None,
-            "start_time": moment(s.start),
-            "end_time": moment(s.end),
+            "start_time": to_datetime(s.start),
+            "end_time": to_datetime(s.end),
             "name": s.name,
             "metadata": [("k", "v")],
             "level": "ERROR" if s.failed else "DEFAULT",
             "status_message": "",
-            "input": s.input if isinstance(s.input, str) else as_json(s.input),
-            "output": as_json(texts(s.documents) if s.documents is not None else s.output) or "",
+            "input": s.input if isinstance(s.input, str) else to_json(s.input),
+            "output": to_json(document_objects(s.documents) if s.documents is not None else s.output) or "",
             "provided_model_name": s.model or "",
             "user_id": story.user or "",
             "session_id": story.session or "",
@@ -49,7 +56,7 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
     ]
 
 
-def write(folder: Path, night: int, rows: Rows) -> None:
+def write(folder: Path, day: int, rows: Rows) -> None:
     fields = {name: pa.string() for name in rows[0]} | {
         "is_root_observation": pa.bool_(),
         "start_time": pa.timestamp("us"),
@@ -59,7 +66,7 @@ def write(folder: Path, night: int, rows: Rows) -> None:
         "usage_details": pa.map_(pa.string(), pa.uint64()),
     }
     plain = [{**row, **{n: row[n] and row[n].replace(tzinfo=None) for n in ("start_time", "end_time")}} for row in rows]
-    write_parquet(folder / "p" / "observations_v2" / f"2026-11-2{night + 3}.parquet", plain, pa.schema(fields.items()))
+    write_parquet(folder / "p" / "observations_v2" / f"2026-11-2{day + 3}.parquet", plain, pa.schema(fields.items()))
     score = {
         "id": "x",
         "trace_id": "t",
@@ -69,15 +76,15 @@ def write(folder: Path, night: int, rows: Rows) -> None:
         "value": 1.0,
         "timestamp": "now",
     }
-    write_parquet(folder / "p" / "scores" / f"2026-11-2{night + 3}.parquet", [score])
+    write_parquet(folder / "p" / "scores" / f"2026-11-2{day + 3}.parquet", [score])
     (folder / "p" / "manifests").mkdir(exist_ok=True)
-    (folder / "p" / "manifests" / f"{night}.json").write_text(
+    (folder / "p" / "manifests" / f"{day}.json").write_text(
         json.dumps({"tables": ["observations_v2"], "files": [{"key": "x"}]}, indent=1)
     )
 
 
 def legacy_rows(story: Story, spans: Sequence[S]) -> Rows:
-    """`traces/` and `observations/`, as JSON Lines; the trace has the question and the answer, the root's have none."""
+    """Return `traces/` and `observations/` as JSON Lines: the trace, not a root span, has question and response."""
     rows = []
     for row in rows_of(story, [s for s in spans if s.id != story.root]):
         kept = {k: v for k, v in row.items() if k not in ("user_id", "session_id", "trace_name", "tags", "is_root_observation")}
@@ -88,8 +95,8 @@ def legacy_rows(story: Story, spans: Sequence[S]) -> Rows:
                 "parent_observation_id": parent,
                 "metadata": {},
                 "usage_details": {},
-                "start_time": _spelt(row["start_time"]),
-                "end_time": _spelt(row["end_time"]),
+                "start_time": _format_time(row["start_time"]),
+                "end_time": _format_time(row["end_time"]),
             }
         )
     root = next((s for s in spans if s.id == story.root), None)
@@ -97,24 +104,24 @@ def legacy_rows(story: Story, spans: Sequence[S]) -> Rows:
         rows.append(
             {
                 "id": story.id,
-                "timestamp": _spelt(moment(root.start)),
+                "timestamp": _format_time(to_datetime(root.start)),
                 "name": "rag",
                 "project_id": "p",
                 "user_id": story.user,
                 "session_id": story.session,
-                "input": as_json(root.input),
-                "output": as_json(root.output),
+                "input": to_json(root.input),
+                "output": to_json(root.output),
                 "tags": [],
             }
         )
     return rows
 
 
-def _spelt(when: datetime | None) -> str | None:
-    return None if when is None else f"{when:%Y-%m-%d %H:%M:%S.%f}"
+def _format_time(time: datetime | None) -> str | None:
+    return None if time is None else f"{time:%Y-%m-%d %H:%M:%S.%f}"
 
 
-def write_legacy(folder: Path, night: int, rows: Rows) -> None:
+def write_legacy(folder: Path, day: int, rows: Rows) -> None:
     for table in ("traces", "observations"):
-        mine = [row for row in rows if ("trace_id" in row) == (table == "observations")]
-        write_lines(folder / "p" / table / f"2026-11-2{night + 3}.jsonl.gz", mine)
+        table_rows = [row for row in rows if ("trace_id" in row) == (table == "observations")]
+        write_lines(folder / "p" / table / f"2026-11-2{day + 3}.jsonl.gz", table_rows)

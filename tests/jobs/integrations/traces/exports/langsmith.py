@@ -1,4 +1,4 @@
-"""LangSmith: runs, hive folders, JSON in inputs, outputs and extra; the trace's id is that of its root run."""
+"""LangSmith: runs in hive folders, with JSON in inputs, outputs and extra; the id of a trace is that of its root run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from tests.jobs.integrations.traces.exports.common import Rows, as_json, moment, texts, write_parquet
+from tests.jobs.integrations.traces.exports.common import Rows, document_objects, to_datetime, to_json, write_parquet
 from tests.jobs.integrations.traces.stories import S, Story
 
 
@@ -21,13 +21,15 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
     rows: Rows = []
     for s in spans:
         documents = (
-            None if s.documents is None else {"documents": [{**d, "type": "Document"} for d in texts(s.documents) or []]}
+            None
+            if s.documents is None
+            else {"documents": [{**d, "type": "Document"} for d in document_objects(s.documents) or []]}
         )
         generation = (
             s.output
             and {
                 "generations": [
-                    [{"text": s.output["content"], "type": "ChatGeneration", "message": _constructed(s.output["content"])}]
+                    [{"text": s.output["content"], "type": "ChatGeneration", "message": _build_message(s.output["content"])}]
                 ]
             }
             if s.kind == "llm"
@@ -61,15 +63,15 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
                 "is_root": s.parent is None,
                 "name": s.name,
                 "run_type": kinds.get(s.kind, s.kind),
-                "start_time": moment(s.start),
-                "end_time": moment(s.end),
+                "start_time": to_datetime(s.start),
+                "end_time": to_datetime(s.end),
                 "status": "pending" if s.end is None else "error" if s.failed else "success",
                 "error": "RateLimit" if s.failed else None,
-                "inputs": as_json(inputs if isinstance(inputs, dict) else {"query": inputs}),
-                "outputs": as_json(
+                "inputs": to_json(inputs if isinstance(inputs, dict) else {"query": inputs}),
+                "outputs": to_json(
                     documents or generation or (s.output if isinstance(s.output, dict) else s.output and {"output": s.output})
                 ),
-                "extra": as_json({"metadata": {k: v for k, v in metadata.items() if v}, "runtime": {}}),
+                "extra": to_json({"metadata": {k: v for k, v in metadata.items() if v}, "runtime": {}}),
                 "tags": [],
                 "dotted_order": f"{s.start}Z{s.id}",
             }
@@ -77,26 +79,26 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
     return rows
 
 
-def _constructed(said: str) -> dict[str, Any]:
+def _build_message(content: str) -> dict[str, Any]:
     return {
         "lc": 1,
         "type": "constructor",
         "id": ["langchain", "schema", "messages", "AIMessage"],
-        "kwargs": {"content": said, "type": "ai"},
+        "kwargs": {"content": content, "type": "ai"},
     }
 
 
-def write(folder: Path, night: int, rows: Rows) -> None:
+def write(folder: Path, day: int, rows: Rows) -> None:
     fields = {name: pa.string() for name in rows[0]} | dict.fromkeys(("start_time", "end_time"), pa.timestamp("us", "UTC"))
     schema = pa.schema((fields | {"is_root": pa.bool_(), "tags": pa.list_(pa.string())}).items())
-    place = (
+    folder_of_day = (
         folder
-        / f"export_id=e{night}"
+        / f"export_id=e{day}"
         / "tenant_id=t"
         / "session_id=project"
         / "resource=runs"
         / "year=2026"
         / "month=11"
-        / f"day={22 + night}"
+        / f"day={22 + day}"
     )
-    write_parquet(place / "part.parquet", rows, schema)
+    write_parquet(folder_of_day / "part.parquet", rows, schema)

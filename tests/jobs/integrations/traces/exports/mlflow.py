@@ -1,13 +1,13 @@
-"""MLflow: search_traces() as JSON Lines, the spans as `Span.to_dict` has them: attributes are JSON in strings."""
+"""MLflow: `search_traces()` as JSON Lines, with spans as `Span.to_dict` returns them: attributes are JSON strings."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.jobs.integrations.traces.exports.common import Rows, as_json, nanos, texts, write_lines
+from tests.jobs.integrations.traces.exports.common import Rows, document_objects, to_json, to_nanoseconds, write_lines
 from tests.jobs.integrations.traces.stories import S, Story
 
-_MLFLOW = {
+_TYPES = {
     "chain": "CHAIN",
     "retriever": "RETRIEVER",
     "llm": "CHAT_MODEL",
@@ -26,8 +26,8 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
             "trace_id": f"tr-{story.id}",
             "state": "IN_PROGRESS" if not ended else "ERROR" if root and root.failed else "OK",
             "request_time": int((root.start if root else 1) * 1000),
-            "request": as_json(root and root.input),
-            "response": as_json(root and root.output),
+            "request": to_json(root and root.input),
+            "response": to_json(root and root.output),
             "trace_metadata": {k: v for k, v in metadata.items() if v},
             "tags": {"mlflow.traceName": "rag"},
             "assessments": [],
@@ -37,13 +37,13 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
                     "span_id": s.id,
                     "parent_span_id": s.parent,
                     "name": s.name,
-                    "start_time_unix_nano": nanos(s.start),
-                    "end_time_unix_nano": nanos(s.end),
+                    "start_time_unix_nano": to_nanoseconds(s.start),
+                    "end_time_unix_nano": to_nanoseconds(s.end),
                     "status": {"code": "STATUS_CODE_ERROR" if s.failed else "STATUS_CODE_OK", "message": ""},
                     "events": [],
                     "attributes": {
                         "mlflow.traceRequestId": json.dumps(f"tr-{story.id}"),
-                        "mlflow.spanType": json.dumps(_MLFLOW[s.kind]),
+                        "mlflow.spanType": json.dumps(_TYPES[s.kind]),
                         "mlflow.spanInputs": json.dumps(
                             {"messages": s.input}
                             if s.kind == "llm"
@@ -54,7 +54,7 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
                         **(
                             {
                                 "mlflow.spanOutputs": json.dumps(
-                                    texts(s.documents)
+                                    document_objects(s.documents)
                                     if s.documents is not None
                                     else {"choices": [{"message": s.output}]}
                                     if s.kind == "llm"
@@ -73,5 +73,5 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
     ]
 
 
-def write(folder: Path, night: int, rows: Rows) -> None:
-    write_lines(folder / f"traces-{night}.jsonl", rows)
+def write(folder: Path, day: int, rows: Rows) -> None:
+    write_lines(folder / f"traces-{day}.jsonl", rows)

@@ -1,13 +1,13 @@
-"""Phoenix: get_spans_dataframe().to_parquet(): attributes are columns, documents a list of structs with dots in their names."""
+"""Phoenix: `get_spans_dataframe().to_parquet()`: attributes are columns, documents are structs with dotted names."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.jobs.integrations.traces.exports.common import Rows, as_json, moment, write_parquet
+from tests.jobs.integrations.traces.exports.common import Rows, to_datetime, to_json, write_parquet
 from tests.jobs.integrations.traces.stories import Doc, S, Story
 
-_OPENINFERENCE = {
+_KINDS = {
     "chain": "CHAIN",
     "retriever": "RETRIEVER",
     "llm": "LLM",
@@ -21,19 +21,19 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
     return [
         {
             "name": s.name,
-            "span_kind": _OPENINFERENCE[s.kind],
+            "span_kind": _KINDS[s.kind],
             "parent_id": s.parent,
-            "start_time": moment(s.start),
-            "end_time": moment(s.end),
+            "start_time": to_datetime(s.start),
+            "end_time": to_datetime(s.end),
             "status_code": "ERROR" if s.failed else "OK",
             "status_message": "",
             "events": [],
             "context.span_id": s.id,
             "context.trace_id": story.id,
-            "attributes.openinference.span.kind": _OPENINFERENCE[s.kind],
-            "attributes.input.value": s.input if isinstance(s.input, str) else as_json(s.input),
+            "attributes.openinference.span.kind": _KINDS[s.kind],
+            "attributes.input.value": s.input if isinstance(s.input, str) else to_json(s.input),
             "attributes.input.mime_type": "application/json",
-            "attributes.output.value": None if s.kind == "llm" else as_json(s.output),
+            "attributes.output.value": None if s.kind == "llm" else to_json(s.output),
             "attributes.llm.model_name": s.model,
             "attributes.session.id": story.session,
             "attributes.user.id": story.user,
@@ -43,17 +43,17 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
             "attributes.llm.output_messages": [{"message.role": "assistant", "message.content": s.output["content"]}]
             if s.kind == "llm" and s.output
             else None,
-            "attributes.retrieval.documents": _dotted(s.documents) if s.kind == "retriever" else None,
-            "attributes.reranker.input_documents": _dotted(s.before),
-            "attributes.reranker.output_documents": _dotted(s.documents) if s.kind == "reranker" else None,
+            "attributes.retrieval.documents": _dotted_documents(s.documents) if s.kind == "retriever" else None,
+            "attributes.reranker.input_documents": _dotted_documents(s.before),
+            "attributes.reranker.output_documents": _dotted_documents(s.documents) if s.kind == "reranker" else None,
         }
         for s in spans
     ]
 
 
-def _dotted(docs: Sequence[Doc] | None) -> list[dict[str, Any]] | None:
+def _dotted_documents(docs: Sequence[Doc] | None) -> list[dict[str, Any]] | None:
     return docs and [{"document.content": d.text, "document.id": d.id, "document.score": d.score} for d in docs]  # type: ignore[return-value]
 
 
-def write(folder: Path, night: int, rows: Rows) -> None:
-    write_parquet(folder / f"spans-{night}.parquet", rows)
+def write(folder: Path, day: int, rows: Rows) -> None:
+    write_parquet(folder / f"spans-{day}.parquet", rows)
