@@ -56,9 +56,7 @@ def find_partitions(output: Folder, manifest: Manifest) -> list[TablePartition]:
         runs = (manifest.finalized[name].run_id, manifest.escalated.get(name, ""))
         return max(run_numbers.get(run, 1) for run in runs)
 
-    scored = (
-        open_scored(output).select_partitions(manifest.finalized).require_verdicts()
-    )  # others are in progress
+    scored = open_scored(output).select_partitions(manifest.finalized).require_verdicts()  # others are in progress
     return [TablePartition(path, rows, version(hive_path(path))) for path, rows in scored.partitions.items()]
 
 

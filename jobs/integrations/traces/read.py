@@ -270,7 +270,9 @@ def _classify(
         return decode_json(preset.read_content(values, field_names.response))
 
     document_fields = field_names.documents.split()
-    documents = next((items for field in document_fields if (items := find_documents(preset.read_content(values, field)))), None)
+    documents = next(
+        (items for field in document_fields if (items := find_documents(preset.read_content(values, field)))), None
+    )
     words = re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name or "").lower())
     is_reranker = _RERANKS.search(words) is not None
     # Some tools have only retrievals, so a name can make one a reranker.

@@ -162,7 +162,9 @@ def test_an_unreachable_server_gives_one_warning_and_no_failure(tmp_path: Path) 
 
 def test_no_events_are_sent_without_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENLINEAGE_URL", raising=False)
-    monkeypatch.setattr("ragassay.jobs.integrations.lineage.events.import_library", lambda *_: pytest.fail("the client was imported"))
+    monkeypatch.setattr(
+        "ragassay.jobs.integrations.lineage.events.import_library", lambda *_: pytest.fail("the client was imported")
+    )
     with send_run_events(OpenLineage(), "run", None, open_folder(str(tmp_path)), new_run(), Console(quiet=True)):
         pass
 
