@@ -126,7 +126,7 @@ def fold_score(manifest: Manifest, plan: RunPlan, scored: ScoreResult) -> Manife
         errors=find_worst_error_share(statuses),
         dtypes=_find_dtypes(plan.job),
         rows=rows,
-        left=count_deferred(scored.deferred, scored.committed_rows, share, scored_rows),
+        deferred=count_deferred(scored.deferred, scored.committed_rows, share, scored_rows),
         skips={reason: count for reason, count in skips.items() if count},
         seconds={**manifest.runs[-1].seconds, "score": scored.seconds},
     )
