@@ -121,8 +121,7 @@ def _compile_patterns(base: str, glob: str) -> tuple[re.Pattern[str], re.Pattern
     """Return two patterns for a glob below a folder.
 
     The first matches the glob's files and everything below its folders. The second matches what the glob would match if its
-    last
-    part had another name; with `**`, it matches everything.
+    last part had another name; with `**`, it matches everything.
     """
     exact = compile_glob(base, glob)
     parent, slash, last = glob.rpartition("/")

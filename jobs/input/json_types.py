@@ -1,8 +1,7 @@
 """Infer the Arrow types of JSON values, and convert values to these types.
 
 JSON has no column types, and a line may contain values that no other line has. So the type of a column is inferred from all
-lines
-of a file.
+lines of a file.
 """
 
 import json

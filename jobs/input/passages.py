@@ -53,8 +53,7 @@ def read_passages(array: pa.Array) -> PassageColumn:
     """Read a column of contexts.
 
     A string is one passage, or the passages of a JSON list or object. A list of strings is unchanged. A list of structs is
-    sorted by
-    rank if it has ranks.
+    sorted by rank if it has ranks.
 
     Args:
         array: Array of a type that `can_be_context`.

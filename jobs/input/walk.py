@@ -37,8 +37,7 @@ def walk_folder(fs: pafs.FileSystem, root: str) -> FolderListing:
     """List all files below a folder.
 
     On a local disk, links are followed. A file or folder that can be reached by several paths counts once, under its own path
-    if it
-    has one below the root. A link to a parent folder is not followed.
+    if it has one below the root. A link to a parent folder is not followed.
 
     Args:
         fs: File system.

@@ -19,10 +19,8 @@ def discard_pending(output: Folder, checkpoint: str, dataset: str) -> None:
     """Delete what the unfinished commits of a killed run wrote, so that their rows are processed again.
 
     Ray writes a pending checkpoint file, then the data of the rows, then renames the pending file to commit them. If the
-    pending and
-    the committed file both exist, an object store was copying and deleting, or a repeated task was rewriting the data, which
-    may
-    be truncated.
+    pending and the committed file both exist, an object store was copying and deleting, or a repeated task was rewriting the
+    data, which may be truncated.
 
     Args:
         output: The output folder.
@@ -47,8 +45,7 @@ def delete_pending_markers(output: Folder, checkpoint: str) -> None:
     """Delete only the pending checkpoint files.
 
     Use it if every row is committed. A pending file then belongs to a task that Ray gave up, and must not make a later run
-    delete
-    data.
+    delete data.
     """
     for path in _list_checkpoint_files(output, checkpoint):
         if path.endswith(_PENDING_SUFFIX):

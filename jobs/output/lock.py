@@ -66,8 +66,7 @@ def lock_output(
     """Hold a lock of an output folder, so that two commands never write the same data at once.
 
     On a local disk, it is a lock of the operating system, which ends with the process. In an object store, it is a lease: a
-    file
-    that states the holder and is renewed every minute. Another command may take over a lease that was not renewed for
+    file that states the holder and is renewed every minute. Another command may take over a lease that was not renewed for
     LEASE_SECONDS. A run that could not renew its lease for that long, or finds the claim of another run, is interrupted.
 
     Args:

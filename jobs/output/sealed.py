@@ -67,8 +67,7 @@ def find_sealed_entries(output: Folder, manifest: Manifest, files: Sequence[LogF
     """Find the sealed entries of input files, by file number.
 
     Entries are matched by path. A file whose path has no entry is matched by its canonical URI. One Parquet file of entries is
-    in
-    memory at a time.
+    in memory at a time.
 
     Args:
         output: The output folder.

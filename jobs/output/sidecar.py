@@ -1,7 +1,7 @@
 """Read and write the rows of second passes over `scored/`: `explanations/` and `escalated/`. A second pass can be resumed.
 
-Ray commits the rows of a plan in a checkpoint while it writes them. A later run reads from the rows themselves which are
-done, so a checkpoint is used by one run only. Rows that must be rewritten are removed first.
+Ray commits the rows of a plan in a checkpoint while it writes them. A later run reads from the rows themselves which are done,
+so a checkpoint is used by one run only. Rows that must be rewritten are removed first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

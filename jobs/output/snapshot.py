@@ -1,7 +1,7 @@
 """Read an output folder while a run may write to it.
 
-Readers take no lock. A writer replaces each file of `scored/` as a whole, and writes the manifest last. Each of these files
-has the id of its verdicts in its footer, and the manifest contains the id that may be read for each partition
+Readers take no lock. A writer replaces each file of `scored/` as a whole, and writes the manifest last. Each of these files has
+the id of its verdicts in its footer, and the manifest contains the id that may be read for each partition
 (`Manifest.verdict_files`). A reader does the following:
 
 1. It reads the manifest, lists `scored/`, and compares the ids. A partition that the manifest does not contain belongs to an

@@ -15,8 +15,7 @@ def check_writable(target: Folder, user_path: str) -> None:
     """Check that a file can be written; nothing is left behind.
 
     On a disk, a temporary file is created in the same folder; if the folder does not exist, the rights of its closest parent
-    are
-    checked. In an object store, only the bucket and an existing object are checked: a missing right shows only on a write.
+    are checked. In an object store, only the bucket and an existing object are checked: a missing right shows only on a write.
 
     Args:
         target: The file, from `jobs.storage.folder.file_location`. It may exist.

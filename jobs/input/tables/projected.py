@@ -26,8 +26,7 @@ class ProjectedView:
         names: (name in the table, name in the file) of each column that the file has.
         missing: Columns of the table that the file lacks; they are null.
         inserted_rows: For a file of a change data feed, the number of inserted rows per row group; only these rows are read.
-            None
-            reads all rows.
+            None reads all rows.
         deleted_rows: Numbers of deleted rows that the file still contains, in order, as bytes of int64.
     """
 

@@ -33,8 +33,7 @@ def find_start_version(kind: str, table: str, version: int, source: InputConfig,
     """Find the version at which a run begins: after the last version of which an earlier run scored all rows.
 
     A run that was interrupted or left rows out (unreadable files, a budget, partitions, a sample) is repeated; the output
-    folder
-    knows its scored rows by their files.
+    folder knows its scored rows by their files.
 
     Args:
         kind: delta, iceberg or lance.
