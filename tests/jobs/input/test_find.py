@@ -108,9 +108,9 @@ def test_skipped_files_are_named_if_no_logs_exist(tmp_path: Path) -> None:
         find_logs(str(tmp_path))
     for name in ("a.parq", "b.pq", "c.csv", "d.parquet.gz", "e.json", "f.tsv", "g.orc"):
         (tmp_path / name).touch()
-    for place in (tmp_path, tmp_path / "*"):
+    for uri in (tmp_path, tmp_path / "*"):
         with raises("input.no-logs", suffix=".parquet") as error:
-            find_logs(str(place))
+            find_logs(str(uri))
         assert "'a.parq', 'b.pq'" in error.value.fields["skipped"] and "2 more" in error.value.fields["skipped"]
 
 
@@ -142,8 +142,8 @@ def test_a_changed_file_of_the_same_size_has_another_digest(tmp_path: Path) -> N
         (file,) = find_logs(str(path)).files
         return file.size, file.digest
 
-    first, same, other = digest("It opens at 8."), digest("It opens at 8."), digest("It opens at 9.")
-    assert first == same and first[0] == other[0] and first[1] != other[1]
+    first, same, changed = digest("It opens at 8."), digest("It opens at 8."), digest("It opens at 9.")
+    assert first == same and first[0] == changed[0] and first[1] != changed[1]
 
 
 @pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__", "a%20b", "a%2Fb", "a=b", "50%25", "ü"])
@@ -228,10 +228,10 @@ def test_a_glob_matches_files_and_everything_below_folders(tmp_path: Path) -> No
     assert find_paths(tmp_path / "g" / "d*") == paths
 
 
-@pytest.mark.parametrize("place", ["nosuch/*.parquet", "nosuch/*/x/*.parquet", "nosuch/deeper/**"])
-def test_a_glob_in_a_missing_folder_is_refused(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("uri", ["nosuch/*.parquet", "nosuch/*/x/*.parquet", "nosuch/deeper/**"])
+def test_a_glob_in_a_missing_folder_is_refused(tmp_path: Path, uri: str) -> None:
     with raises("input.no-folder"):
-        find_logs(f"{tmp_path}/{place}")
+        find_logs(f"{tmp_path}/{uri}")
 
 
 def test_a_column_name_with_invalid_utf8_makes_a_file_unreadable(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def is_preserved(value: Any, out: Any) -> bool:
     if isinstance(out, str):
         return value is not None and out == to_text(value)
     if isinstance(value, dict) and isinstance(out, dict):
-        return value.keys() <= out.keys() and all(is_preserved(value.get(key), one) for key, one in out.items())
+        return value.keys() <= out.keys() and all(is_preserved(value.get(key), item) for key, item in out.items())
     if isinstance(out, list):
         values = value if isinstance(value, list) else [value]
         return len(values) == len(out) and all(map(is_preserved, values, out))

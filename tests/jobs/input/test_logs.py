@@ -109,8 +109,8 @@ def test_all_wrong_columns_are_reported_at_once(
 ) -> None:
     with raises("input.faults", count=len(faults)) as error:
         load_logs(write_logs(tmp_path / "a.parquet", [row]))
-    for found, fault in zip(error.value.fields["faults"], faults, strict=True):
-        assert found["code"] == code and {name: found[name] for name in fault} == fault
+    for reported, fault in zip(error.value.fields["faults"], faults, strict=True):
+        assert reported["code"] == code and {name: reported[name] for name in fault} == fault
 
 
 def test_the_question_is_optional_if_no_prompt_uses_it(tmp_path: Path) -> None:
@@ -148,11 +148,11 @@ def test_repeated_and_missing_ids_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "code"), [("nowhere", "input.missing"), ("", "input.no-logs"), ("*.parquet", "input.no-logs")]
+    ("name", "code"), [("nowhere", "input.missing"), ("", "input.no-logs"), ("*.parquet", "input.no-logs")]
 )
-def test_an_input_without_logs_is_refused(tmp_path: Path, place: str, code: str) -> None:
+def test_an_input_without_logs_is_refused(tmp_path: Path, name: str, code: str) -> None:
     with refuses(code):
-        find_logs(str(tmp_path / place) if place else str(tmp_path))
+        find_logs(str(tmp_path / name) if name else str(tmp_path))
 
 
 def test_unreadable_files_are_listed_separately(tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def make_messages(*turns: tuple[str, Any]) -> list[dict[str, Any]]:
 
 def read_row(value: Any, roles: tuple[str, ...] = ROLES) -> tuple[Any, ...]:
     array = pa.array([json.dumps(value)]) if not isinstance(value, pa.Array) else value
-    found = read_conversations(array, roles)
-    assert not found.invalid_messages
-    return tuple(column[0].as_py() for column in (found.question, found.context, found.response, found.ids))
+    column = read_conversations(array, roles)
+    assert not column.invalid_messages
+    return tuple(column[0].as_py() for column in (column.question, column.context, column.response, column.ids))
 
 
 @given(TURNS)
@@ -134,8 +134,8 @@ def test_invalid_utf8_makes_a_row_unreadable(tmp_path: Path) -> None:
     parts = pa.StructArray.from_arrays([pa.array(["user", "assistant"]), pa.array([b"caf\xe9?", b"Yes."])], ["role", "content"])
     table = pa.table({"messages": pa.ListArray.from_arrays([0, 2], parts), "x": [1]})
     write_logs(tmp_path / "a.parquet", table.to_pylist())
-    (found,) = read_rows(load_logs(tmp_path, MESSAGE_COLUMNS), MESSAGE_COLUMNS)
-    assert (found["status"], found["question"], found["response"]) == ("unreadable", "caf\\xe9?", "Yes.")
+    (row,) = read_rows(load_logs(tmp_path, MESSAGE_COLUMNS), MESSAGE_COLUMNS)
+    assert (row["status"], row["question"], row["response"]) == ("unreadable", "caf\\xe9?", "Yes.")
 
 
 def test_incompatible_settings_are_refused(tmp_path: Path) -> None:
@@ -165,8 +165,8 @@ def test_the_fingerprint_contains_only_the_used_column_settings() -> None:
 
 def test_parts_are_read_in_a_column_that_also_contains_text(tmp_path: Path) -> None:
     parts = [{"type": "text", "text": "Where?"}, {"type": "image_url", "image_url": {"url": "data:"}}]
-    found = [{"type": "tool_result", "content": [{"type": "text", "text": "In Bonn."}]}]
-    talk = make_messages(("user", parts), ("user", found), ("assistant", "Bonn."))
+    tool_results = [{"type": "tool_result", "content": [{"type": "text", "text": "In Bonn."}]}]
+    talk = make_messages(("user", parts), ("user", tool_results), ("assistant", "Bonn."))
     (tmp_path / "a.jsonl").write_text(json.dumps({"row_id": "1", "messages": talk}) + "\n")
     (out,) = read_rows(load_logs(tmp_path, MESSAGE_COLUMNS), MESSAGE_COLUMNS)
     assert (out["question"], out["context"], out["response"]) == ("Where?", ["In Bonn."], "Bonn.")

@@ -20,9 +20,9 @@ NAMES = ["text", "page_content", "pageContent", "content", "document.content", "
 IDS = ["id", "doc_id", "documentId", "document_id", "document.id"]
 
 
-def to_pairs(found: PassageColumn) -> list[Any]:
-    context, ids = found.context.to_pylist(), found.ids.to_pylist()
-    return [(row, some) for row, some in zip(context, ids, strict=True)]
+def to_pairs(column: PassageColumn) -> list[Any]:
+    context, ids = column.context.to_pylist(), column.ids.to_pylist()
+    return [(texts, row_ids) for texts, row_ids in zip(context, ids, strict=True)]
 
 
 def to_json_array(*values: Any) -> pa.Array:
@@ -36,20 +36,20 @@ def test_no_text_of_structs_is_lost(rows: list[list[tuple[str | None, str | None
     items = [None if row is None else [{text: t, key: i, "score": 0.5} for t, i in row] for row in rows]
     array = pa.array(items, kind)
     start = data.draw(st.integers(0, len(rows)))
-    for some in (array, array.cast(pa.large_list(kind.value_type))):
-        found = read_passages(some.slice(start))
-        assert found.context.to_pylist() == [None if row is None else [t for t, _ in row] for row in rows[start:]]
+    for shape in (array, array.cast(pa.large_list(kind.value_type))):
+        column = read_passages(shape.slice(start))
+        assert column.context.to_pylist() == [None if row is None else [t for t, _ in row] for row in rows[start:]]
         ids = [None if row is None else [i for _, i in row] for row in rows[start:]]
         expected_ids = [row if row and any(i is not None for i in row) else None for row in ids]
-        assert found.ids.to_pylist() == expected_ids and not found.invalid_utf8 and not found.invalid_json
+        assert column.ids.to_pylist() == expected_ids and not column.invalid_utf8 and not column.invalid_json
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(-3, 3), TEXT), min_size=1, max_size=6), st.booleans())
 def test_passages_are_sorted_by_rank_not_by_score(ranked: list[tuple[int | None, str]], as_json: bool) -> None:
     items = [{"text": text, "rank": rank, "score": -i, "id": str(i)} for i, (rank, text) in enumerate(ranked)]
-    found = read_passages(to_json_array(items) if as_json else pa.array([items]))
+    column = read_passages(to_json_array(items) if as_json else pa.array([items]))
     order = sorted(range(len(ranked)), key=lambda i: (ranked[i][0] is None, ranked[i][0] or 0))
-    assert to_pairs(found) == [([ranked[i][1] for i in order], [str(i) for i in order])]
+    assert to_pairs(column) == [([ranked[i][1] for i in order], [str(i) for i in order])]
 
 
 @given(st.lists(st.none() | TEXT, max_size=5))
@@ -60,8 +60,8 @@ def test_a_json_list_of_strings_is_a_list_of_passages(texts: list[str | None]) -
 @given(st.lists(st.none() | TEXT | st.builds(lambda t: "[" + t, TEXT) | st.builds(lambda t: '{"a": ' + t, TEXT)))
 def test_a_string_is_a_passage_or_the_passages_of_its_json(texts: list[str | None]) -> None:
     """Any string is kept: as it is, or as the texts of its JSON."""
-    found = read_passages(pa.array(texts, pa.string()))
-    for text, row in zip(texts, found.context.to_pylist(), strict=True):
+    column = read_passages(pa.array(texts, pa.string()))
+    for text, row in zip(texts, column.context.to_pylist(), strict=True):
         if text is None or row == [text]:
             assert (row is None) == (text is None)
         else:
@@ -71,8 +71,8 @@ def test_a_string_is_a_passage_or_the_passages_of_its_json(texts: list[str | Non
 
 @given(st.lists(st.lists(st.none() | TEXT, max_size=3) | st.none(), max_size=4))
 def test_lists_of_strings_are_unchanged(rows: list[list[str | None] | None]) -> None:
-    found = read_passages(pa.array(rows, pa.list_(pa.string())))
-    assert found.context.to_pylist() == rows and found.ids.null_count == len(rows)
+    column = read_passages(pa.array(rows, pa.list_(pa.string())))
+    assert column.context.to_pylist() == rows and column.ids.null_count == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_documents_in_json_are_parsed(value: Any, expected: list[str | None], id
 )
 def test_text_that_begins_with_a_bracket_stays_text(text: str) -> None:
     for other_values in ([], ['["x"]']):
-        found = read_passages(pa.array([text, *other_values]))
-        assert to_pairs(found)[0] == ([text], None) and not found.invalid_json
+        column = read_passages(pa.array([text, *other_values]))
+        assert to_pairs(column)[0] == ([text], None) and not column.invalid_json
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_invalid_utf8_in_structs_is_detected(tmp_path: Path) -> None:
 
 
 def test_a_single_struct_and_numeric_ids_are_read(tmp_path: Path) -> None:
-    one = pa.array([{"doc_id": 3, "text": "A."}, None, {"doc_id": None, "text": "B."}])
-    write_columns(tmp_path / "a.parquet", context=one)
+    structs = pa.array([{"doc_id": 3, "text": "A."}, None, {"doc_id": None, "text": "B."}])
+    write_columns(tmp_path / "a.parquet", context=structs)
     rows = read_rows(load_logs(tmp_path))
     assert [(row["context"], row["passage_ids"]) for row in rows] == [(["A."], ["3"]), (None, None), (["B."], None)]
 

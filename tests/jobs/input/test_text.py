@@ -57,9 +57,9 @@ def test_an_odd_date_does_not_count_as_invalid_utf8(tmp_path: Path) -> None:
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=4), st.text(max_size=3).map(str.encode)), max_size=6))
 def test_strings_are_valid_utf8_and_only_invalid_rows_change(values: list[bytes | None]) -> None:
     for array in (pa.array(values, pa.binary()), pa.array(values, pa.binary()).view(pa.string())):
-        found, bad = to_strings(array)
-        found.validate(full=True)
-        for row, (value, text) in enumerate(zip(values, found.to_pylist(), strict=True)):
+        strings, bad = to_strings(array)
+        strings.validate(full=True)
+        for row, (value, text) in enumerate(zip(values, strings.to_pylist(), strict=True)):
             if value is None:
                 assert text is None and row not in bad
             else:

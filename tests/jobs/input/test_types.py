@@ -38,7 +38,7 @@ def read_checked(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         (pa.array([7, BIG]), pa.array([1.5])),
         (pa.array([2**63], pa.uint64()), pa.array([-1], pa.int64())),
@@ -51,7 +51,7 @@ def read_checked(folder: Path) -> list[dict[str, Any]]:
         ),
         (pa.array([Decimal("0.10")]), pa.array([0.5])),
         (pa.array([10**10]), pa.array([Decimal("0.10")])),
-        (pa.array([1]), pa.array(["one"])),
+        (pa.array([1]), pa.array(["first"])),
         (pa.array([datetime.date(2026, 1, 1)]), pa.array([1], pa.timestamp("us"))),
         (pa.array([1], pa.timestamp("us", "UTC")), pa.array([1], pa.timestamp("us"))),
         (pa.array([True]), pa.array([1])),
@@ -59,15 +59,15 @@ def read_checked(folder: Path) -> list[dict[str, Any]]:
         (pa.array([{"a": 1}]), pa.array([[1]])),
     ],
 )
-def test_values_without_a_common_type_are_refused(tmp_path: Path, one: pa.Array, other: pa.Array) -> None:
-    write_columns(tmp_path / "a.parquet", n=one)
-    write_columns(tmp_path / "b.parquet", n=other)
+def test_values_without_a_common_type_are_refused(tmp_path: Path, first: pa.Array, second: pa.Array) -> None:
+    write_columns(tmp_path / "a.parquet", n=first)
+    write_columns(tmp_path / "b.parquet", n=second)
     with raises("input.column-type", "input.mixed-types", "input.values-too-wide"):
         read_checked(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "both"),
+    ("first", "second", "both"),
     [
         (pa.array([7, None, 2**53]), pa.array([1.5, math.inf]), [7.0, None, 2.0**53, 1.5, math.inf]),
         (pa.array([1], pa.int8()), pa.array([2**62]), [1, 2**62]),
@@ -88,11 +88,11 @@ def test_values_without_a_common_type_are_refused(tmp_path: Path, one: pa.Array,
         (pa.array([Decimal(1)], pa.decimal256(50, 2)), pa.array([Decimal(2)], pa.decimal128(38, 2)), [Decimal(1), Decimal(2)]),
     ],
 )
-def test_types_with_a_common_type_are_merged(tmp_path: Path, one: pa.Array, other: pa.Array, both: list[Any] | None) -> None:
-    write_columns(tmp_path / "a.parquet", n=one)
-    write_columns(tmp_path / "b.parquet", n=other)
-    found = [row["n"] for row in read_checked(tmp_path)]
-    assert found == both if both is not None else len(found) == len(one) + len(other)
+def test_types_with_a_common_type_are_merged(tmp_path: Path, first: pa.Array, second: pa.Array, both: list[Any] | None) -> None:
+    write_columns(tmp_path / "a.parquet", n=first)
+    write_columns(tmp_path / "b.parquet", n=second)
+    values = [row["n"] for row in read_checked(tmp_path)]
+    assert values == both if both is not None else len(values) == len(first) + len(second)
 
 
 def test_only_the_values_of_files_to_score_are_checked(tmp_path: Path) -> None:
@@ -246,11 +246,11 @@ def test_a_lossless_cast_keeps_every_value(values: list[int | None]) -> None:
     kind = merge_schemas([pa.schema([("n", pa.int64())]), pa.schema([("n", pa.float64())])]).field("n").type
     assert is_lossless_cast(pa.int64(), kind) is None
     try:
-        there = array.cast(kind)
+        cast = array.cast(kind)
     except pa.ArrowInvalid:
         assert any(abs(v) > 2**53 for v in values if v is not None)
     else:
-        assert [None if v is None else int(v) for v in there.to_pylist()] == values
+        assert [None if v is None else int(v) for v in cast.to_pylist()] == values
 
 
 texts = st.one_of(st.none(), st.text(max_size=3))
@@ -271,6 +271,6 @@ def test_a_plain_array_has_the_same_values(kind: pa.DataType, data: st.DataObjec
     values = data.draw(st.lists(st.one_of(st.none(), KINDS[kind]), max_size=5))
     start = data.draw(st.integers(0, len(values)))
     array = pa.array(values, kind).slice(start)
-    found = to_plain(array)
-    found.validate(full=True)
-    assert found.type == plain_type(kind) and found.to_pylist() == array.to_pylist()
+    plain = to_plain(array)
+    plain.validate(full=True)
+    assert plain.type == plain_type(kind) and plain.to_pylist() == array.to_pylist()

@@ -20,8 +20,8 @@ def write_unusual_layouts(logs: Path) -> None:
     folders = [logs / f"my%20key={value}" for value in VALUES]
     for folder in folders:
         write_logs(folder / "a.parquet", example_rows(2))
-    some = {"question": ["Q?"], "context": ["It opens at nine."], "response": ["It opens at nine."]}
-    write_columns(folders[0] / "strange.parquet", **{n: pa.array(v) for n, v in some.items()}, **UNUSUAL_COLUMNS)
+    columns = {"question": ["Q?"], "context": ["It opens at nine."], "response": ["It opens at nine."]}
+    write_columns(folders[0] / "strange.parquet", **{n: pa.array(v) for n, v in columns.items()}, **UNUSUAL_COLUMNS)
     write_columns(folders[1] / "bad question.parquet", question=INVALID)
     write_columns(folders[1] / "bad context.parquet", context=INVALID)
     write_columns(folders[1] / "bad tenant.parquet", tenant=INVALID)
@@ -56,8 +56,8 @@ def test_a_run_over_unusual_layouts_loses_no_row(tmp_path: Path) -> None:
     done = here("run", logs, output, "--config", job)
     assert done.returncode == 0 and f"{rows} in = " in done.stdout, done.stdout + done.stderr
     assert len(read_rows(output)) == len(read_rows(output, "raw")) == rows + 2 and (output / "frequencies.parquet").exists()
-    found = Counter(row["status"] for folder in sorted(output.glob("scored/*")) for row in pq.read_table(folder).to_pylist())
-    assert found["unreadable"] == 3 and found["no_context"] == 2 + 4 + 1 and found["no_response"] == 2
+    statuses = Counter(row["status"] for folder in sorted(output.glob("scored/*")) for row in pq.read_table(folder).to_pylist())
+    assert statuses["unreadable"] == 3 and statuses["no_context"] == 2 + 4 + 1 and statuses["no_response"] == 2
     assert {row["partition"] for row in manifest(output)["files"]} == set(manifest(output)["finalized"])
     (strange,) = [
         r for r in pq.read_table(output / "scored" / "my%20key=").to_pylist() if r["row_id"].endswith("strange.parquet#0")

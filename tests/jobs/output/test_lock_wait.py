@@ -61,9 +61,9 @@ def replace_pauses(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) ->
 def test_attack_a_writer_waits_until_the_lock_is_free(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: None
 ) -> None:
-    with ExitStack() as other:
-        other.enter_context(lock_output(folder, "explain"))
-        pauses = replace_pauses(monkeypatch, lambda: other.close() if len(pauses) == 2 else None)
+    with ExitStack() as other_lock:
+        other_lock.enter_context(lock_output(folder, "explain"))
+        pauses = replace_pauses(monkeypatch, lambda: other_lock.close() if len(pauses) == 2 else None)
         with lock_output(folder, "run", 600.0, Console(quiet=True)):
             assert len(pauses) == 2
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
@@ -89,9 +89,9 @@ def test_a_wait_is_shown_in_the_current_task(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: None
 ) -> None:
     quiet = Console(quiet=True)
-    with ExitStack() as other, task(quiet, "checking", "logs"):
-        other.enter_context(lock_output(folder))
-        replace_pauses(monkeypatch, other.close)
+    with ExitStack() as other_lock, task(quiet, "checking", "logs"):
+        other_lock.enter_context(lock_output(folder))
+        replace_pauses(monkeypatch, other_lock.close)
         with lock_output(folder, "run", 600.0, quiet):
             pass
     assert {json.loads(line)["phase"] for line in capsys.readouterr().err.splitlines()} == {"checking"}
@@ -135,13 +135,13 @@ def test_a_run_that_waited_reads_its_input_again(tmp_path: Path, monkeypatch: py
     """The other run may have read new input meanwhile: a table is read from the end of the latest run."""
     folder = open_folder(str(tmp_path))
     write_manifest(folder, Manifest())
-    looks: list[bool] = []
+    reads_staged: list[bool] = []
 
     class Logs:
         source = None
 
     def look(*_: object, staged: bool = False) -> tuple[type[Logs], dict[str, int]]:
-        looks.append(staged)
+        reads_staged.append(staged)
         return Logs, {}
 
     def stop(*_: object) -> None:
@@ -152,15 +152,15 @@ def test_a_run_that_waited_reads_its_input_again(tmp_path: Path, monkeypatch: py
     console = Console(quiet=True)
     with raises("test.example"):
         score_job(Job(), "in", str(tmp_path), console)
-    assert looks == [False]
+    assert reads_staged == [False]
 
     def other_run_ends() -> None:
         write_manifest(folder, Manifest(fingerprint={"schema": 1}))
-        other.close()
+        other_lock.close()
 
-    with ExitStack() as other:
-        other.enter_context(lock_output(folder, "run"))
+    with ExitStack() as other_lock:
+        other_lock.enter_context(lock_output(folder, "run"))
         replace_pauses(monkeypatch, other_run_ends)
         with raises("test.example"):
             score_job(Job(), "in", str(tmp_path), console)
-    assert looks == [False, False, True]
+    assert reads_staged == [False, False, True]

@@ -31,5 +31,5 @@ def test_a_partition_name_is_the_same_in_the_input_and_in_raw(plain: str, encode
                 [table], f"{root}/out/raw", format="parquet", partitioning=[key], partitioning_flavor="hive",
                 basename_template="x-{i}.parquet",
             )  # fmt: skip
-            (place,) = list_partition_files(open_folder(f"{root}/out"), "raw")
-            assert hive_path(place) == file.partition_path and hive_keys(place) == {key: value}
+            (folder,) = list_partition_files(open_folder(f"{root}/out"), "raw")
+            assert hive_path(folder) == file.partition_path and hive_keys(folder) == {key: value}

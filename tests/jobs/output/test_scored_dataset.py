@@ -132,10 +132,10 @@ def test_rows_are_read_by_position_in_any_order(output: Path) -> None:
     }
     assert positions[20] == Position(scored.files[1], 5)
     rng = np.random.default_rng(1)
-    wanted = [*rng.permutation(ALL)[:20].tolist(), 3, 3]
-    found = dict(scored.read_rows_at([positions[key] for key in wanted], ["row_key", "row_id", "dt", "team", "score"]))
-    assert [found[number]["row_key"] for number in range(len(wanted))] == wanted
-    assert found[len(wanted) - 1] == {
+    keys = [*rng.permutation(ALL)[:20].tolist(), 3, 3]
+    rows = dict(scored.read_rows_at([positions[key] for key in keys], ["row_key", "row_id", "dt", "team", "score"]))
+    assert [rows[number]["row_key"] for number in range(len(keys))] == keys
+    assert rows[len(keys) - 1] == {
         "row_key": 3, "row_id": "r3", "dt": "2026-11-09", "team": "t0", "score": 3.0,
     }  # fmt: skip
 
@@ -152,13 +152,13 @@ def test_other_columns_of_selected_rows_are_read_later(output: Path) -> None:
 
 def test_rows_match_values_as_text(output: Path) -> None:
     scored = open_dataset(output)
-    wanted = {"team": "t1", "dt": "2026-11-09"}
-    found = [
+    values = {"team": "t1", "dt": "2026-11-09"}
+    numbers = [
         n
-        for part in scored.read_batches(["row_key", *wanted])
-        for n in part.table["row_key"].filter(pa.array(part.matches(wanted))).to_pylist()
+        for part in scored.read_batches(["row_key", *values])
+        for n in part.table["row_key"].filter(pa.array(part.matches(values))).to_pylist()
     ]
-    assert found == [n for n in range(ROWS) if n % 3 == 1]
+    assert numbers == [n for n in range(ROWS) if n % 3 == 1]
     assert sum(part.matches({"team": "(none)"}).sum() for part in scored.read_batches(["team"])) == ROWS
 
 
@@ -186,8 +186,8 @@ def test_reading_texts_of_a_large_file_needs_little_memory(tmp_path: Path) -> No
 def test_repeated_ids_are_found_by_partition(output: Path) -> None:
     twins = [scored_row(3, status="error", score=None), scored_row(100), scored_row(24)]
     write_file(output / "scored" / PARTITIONS[0] / "c.parquet", twins)
-    found = {place: sorted(ids.to_pylist()) for place, ids in open_dataset(output).find_repeated_ids().items()}
-    assert found == {PARTITIONS[0]: ["r24", "r3"], PARTITIONS[1]: []}
+    repeated = {partition: sorted(ids.to_pylist()) for partition, ids in open_dataset(output).find_repeated_ids().items()}
+    assert repeated == {PARTITIONS[0]: ["r24", "r3"], PARTITIONS[1]: []}
 
 
 def test_an_unreadable_file_is_an_error(output: Path) -> None:
@@ -213,10 +213,10 @@ def test_a_single_file_is_read(output: Path) -> None:
 def test_a_snapshot_contains_the_partitions_of_the_manifest(output: Path) -> None:
     """A partition that is missing in the manifest is ignored, and footers are read once."""
     manifest = Manifest()
-    for place in PARTITIONS:
-        name = DataFile(place, "").partition_name
+    for partition in PARTITIONS:
+        name = DataFile(partition, "").partition_name
         manifest.finalized[name], manifest.verdict_files[name] = PartitionVerdicts("1", ROWS, 0), "1"
-        for path in (output / "scored" / place).iterdir():
+        for path in (output / "scored" / partition).iterdir():
             pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata({VERDICTS_ID_KEY: b"1"}), path)
     (output / "manifest.json").write_text(manifest.to_json())
     write_file(output / "scored" / "dt=2026-11-11" / "a.parquet", [scored_row(1)], run_id="2")

@@ -167,10 +167,10 @@ def test_sums_and_entries_equal_those_of_an_unsealed_manifest(
 
 def read_all_entries(folder: Folder, manifest: Manifest) -> dict[int, InputFile]:
     """Read all sealed entries."""
-    found: dict[int, InputFile] = {}
+    all_entries: dict[int, InputFile] = {}
     for shard in sealed._read_shards(folder, manifest):
-        found |= sealed._to_entries(shard)
-    return found
+        all_entries |= sealed._to_entries(shard)
+    return all_entries
 
 
 @pytest.mark.usefixtures("small_shards")
@@ -193,5 +193,5 @@ def test_only_entries_of_the_input_are_read_back(tmp_path: Path, monkeypatch: py
     register(tmp_path / "logs", tmp_path / "out")
     manifest = finish_run(tmp_path / "out", "r1")
     files_in_input = find_logs(str(tmp_path / "logs" / "c.parquet")).files
-    found = find_sealed_entries(open_folder(str(tmp_path / "out")), manifest, files_in_input)
-    assert {number: file.path for number, file in found.items()} == {2: "c.parquet"}
+    sealed_entries = find_sealed_entries(open_folder(str(tmp_path / "out")), manifest, files_in_input)
+    assert {number: file.path for number, file in sealed_entries.items()} == {2: "c.parquet"}

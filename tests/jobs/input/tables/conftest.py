@@ -28,9 +28,9 @@ def load_table(uri: Path | str, runs: list[Run] | None = None, **source: Any) ->
 
 def read_rows(logs: Logs) -> list[dict[str, Any]]:
     tables = [
-        found
+        table
         for number, file in enumerate(logs.files)
-        for found in read_logs(logs.fs, file, number, range(file.row_groups), COLUMNS, logs.passthrough, False)
+        for table in read_logs(logs.fs, file, number, range(file.row_groups), COLUMNS, logs.passthrough, False)
     ]
     rows: list[dict[str, Any]] = pa.concat_tables(tables).to_pylist() if tables else []
     assert len(rows) == sum(file.rows or 0 for file in logs.files)

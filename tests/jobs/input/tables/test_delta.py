@@ -247,20 +247,24 @@ def test_an_empty_table_is_read_and_a_table_among_files_is_refused(tmp_path: Pat
 
 def test_a_commit_without_an_operation_is_parsed() -> None:
     text = '{"add": {"path": "a%20b"}}\n\n{"remove": {"path": "c%2Fd", "dataChange": false}}\n{"txn": {}}'
-    found = parse_commit(3, text)
-    assert (found.operation, found.removed, found.is_rearrangement, found.changes) == ("unknown", ["c/d"], False, [])
+    parsed = parse_commit(3, text)
+    assert (parsed.operation, parsed.removed, parsed.is_rearrangement, parsed.changes) == ("unknown", ["c/d"], False, [])
 
 
 def test_credentials_of_a_store_are_not_stored(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", make_table(0))
-    found = []
+    results = []
     for uri in ("s3://KEY:SECRET@bkt/t?region=eu", "s3://bkt/t"):
         folder = Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), uri)
         logs = find_delta(folder, InputConfig(), tuple)
         assert logs.source is not None
-        found.append(([file.uri for file in logs.files], logs.uri, logs.source.table))
-    assert found[0] == found[1] and found[0][0][0].startswith("s3://bkt/t/") and found[0][1:] == ("s3://bkt/t", "s3://bkt/t")
-    assert canonical_uri(f"s3://K:S@{found[0][0][0][5:]}?region=eu") == found[0][0][0]  # as earlier runs stored it
+        results.append(([file.uri for file in logs.files], logs.uri, logs.source.table))
+    assert (
+        results[0] == results[1]
+        and results[0][0][0].startswith("s3://bkt/t/")
+        and results[0][1:] == ("s3://bkt/t", "s3://bkt/t")
+    )
+    assert canonical_uri(f"s3://K:S@{results[0][0][0][5:]}?region=eu") == results[0][0][0]  # as earlier runs stored it
     store = Folder(pafs.S3FileSystem(anonymous=True, region="eu"), "bkt/t", "s3://KEY:SEC%2FRET@bkt/t?region=eu")
     options = {"aws_access_key_id": "KEY", "aws_secret_access_key": "SEC/RET", "aws_region": "eu"}
     assert (library_uri(store), storage_options(store)) == ("s3://bkt/t", options)

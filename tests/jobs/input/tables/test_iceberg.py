@@ -38,10 +38,10 @@ def catalog(properties: dict[str, str]) -> Catalog:
 
 @pytest.fixture
 def find(properties: dict[str, str]) -> Find:
-    def found(runs: list[Run] | None = None, **source: Any) -> Logs:
+    def find_table(runs: list[Run] | None = None, **source: Any) -> Logs:
         return load_table(URI, runs, catalog=properties, **source)
 
-    return found
+    return find_table
 
 
 @pytest.fixture
@@ -83,9 +83,10 @@ def test_partitions_by_identity_and_by_transform_are_read(catalog: Catalog, find
         spec.add_field("at", DayTransform(), "day")
         spec.add_identity("team")
     logs.append(rows)
-    found = read_rows(find())
-    assert [row["day"] for row in found] == ["2026-11-01"] * 3 + ["2026-11-02"] * 3
-    assert [row["team"] for row in found] == ["a/b", "__HIVE_DEFAULT_PARTITION__"] * 3 and found[0]["at"] == days[0].as_py()
+    rows_read = read_rows(find())
+    assert [row["day"] for row in rows_read] == ["2026-11-01"] * 3 + ["2026-11-02"] * 3
+    assert [row["team"] for row in rows_read] == ["a/b", "__HIVE_DEFAULT_PARTITION__"] * 3
+    assert rows_read[0]["at"] == days[0].as_py()
 
 
 def test_a_changed_partitioning_keeps_all_values(logs: Table, find: Find) -> None:
@@ -124,8 +125,8 @@ def test_renamed_nested_fields_are_read_by_the_library(catalog: Catalog, find: F
     logs.append(rows)
     with logs.update_schema() as update:
         update.rename_column("meta.lang", "language")
-    found = find()
-    assert isinstance(found.files[0].view, IcebergScan) and read_rows(found)[0]["meta"] == {"language": "en"}
+    logs_found = find()
+    assert isinstance(logs_found.files[0].view, IcebergScan) and read_rows(logs_found)[0]["meta"] == {"language": "en"}
 
 
 def test_deletes_add_no_rows_and_rewrites_are_refused(logs: Table, find: Find) -> None:
