@@ -1,4 +1,4 @@
-"""A DAG for Airflow 3 that runs the audit and its report every night. Copy it into your DAGs folder.
+"""A DAG for Airflow 3 that runs the nightly audit and its report. Copy it into your DAGs folder.
 
 It calls the command `ragassay`, from the worker's PATH or from the variable RAGASSAY; its environment needs this package, but
 not Airflow. The job file states where the job runs (`runtime.ray_address`). On Kubernetes, use a KubernetesPodOperator with

@@ -44,7 +44,6 @@ NOT_YET = (
     "docs/reference/output.md",
     "docs/reference/python.md",
     "docs/start/",
-    "infra/",
     "jobs/",
     "pipeline/",
     "ragassay/",

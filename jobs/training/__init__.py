@@ -1,1 +1,1 @@
-"""`ragassay tune`: labelled logs in, a LoRA adapter out."""
+"""Train a LoRA adapter on labeled logs (`ragassay tune`)."""

@@ -1,4 +1,4 @@
-"""The settings file of `ragassay tune`: one YAML document, checked as a whole before training starts."""
+"""Read the settings file of `ragassay tune`, a YAML document that is checked before training starts."""
 
 from pydantic import Field
 
@@ -10,19 +10,19 @@ _DEFAULTS = Recipe()
 
 
 class TrainingSettings(Section):
-    """How `tune` trains.
+    """Settings of `tune`.
 
     Attributes:
-        base: Model to train; null is the SLM's own.
-        corruptions: Synthetic statements of each label to make from every context, by rule.
-        epochs: Passes over the data.
+        base: Model to train; null for the model of the SLM.
+        corruptions: Synthetic statements per label and context.
+        epochs: Passes over the training data.
         learning_rate: Peak of the learning rate, which rises over the first 3 % of the steps and then falls to 0 as a cosine.
         rank: Rank of the LoRA matrices.
-        layers: Number of upper layers with LoRA matrices; null is all layers.
+        layers: Number of upper layers with LoRA matrices; null for all.
         batch: Labels per optimizer step.
         pack: Tokens per forward pass; larger on a GPU.
-        held_out: Share of contexts kept for measuring.
-        check_every: Steps between two measurements.
+        held_out: Share of contexts to measure on instead of training on them.
+        check_every: Steps between measurements.
         patience: Measurements without improvement after which training stops.
         seed: Seed of the initial weights and of the order.
     """
@@ -42,7 +42,7 @@ class TrainingSettings(Section):
 
     @property
     def recipe(self) -> Recipe:
-        """The part that the training loop needs."""
+        """Settings of the training loop."""
         return Recipe(
             epochs=self.epochs,
             learning_rate=self.learning_rate,
@@ -60,10 +60,10 @@ def load_training_settings(path: str | None) -> TrainingSettings:
     """Read and check a settings file.
 
     Args:
-        path: A YAML file; None is every default.
+        path: A YAML file; None for the defaults.
 
     Raises:
-        ConfigError: The file can't be read, or a setting is wrong; every fault is named.
+        ConfigError: The file can't be read, or settings are wrong; the error lists all faults.
     """
     if path is None:
         return TrainingSettings()

@@ -1,1 +1,1 @@
-"""What infra/ holds: each file against what its reader takes."""
+"""Tests of infra/: each file is read as its consumer reads it."""

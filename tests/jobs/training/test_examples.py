@@ -116,7 +116,7 @@ def test_rows_without_use_are_counted(tmp_path: Path, builder: PromptBuilder) ->
 
 
 def test_corruptions_are_added(tmp_path: Path, builder: PromptBuilder) -> None:
-    context = ["The shop opens at 9 a.m. on every day. It must not be left open at night. Mr. Oakes has one key to the door."]
+    context = ["The shop opens at 9 a.m. on every day. It must not be left open on Sundays. Mr. Oakes has one key to the door."]
     rows = [
         {**ROW, "context": context, "response": response, "label": label}
         for response, label in (("Yes.", "correct"), ("No.", "wrong"))

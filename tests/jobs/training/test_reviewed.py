@@ -32,10 +32,10 @@ def read(output: Path, file: Path, lines: list[dict[str, Any]], tokenizer: Any) 
 
 def test_labels_of_responses_and_sentences_become_examples(output: Path, tmp_path: Path, tokenizer: Any) -> None:
     whole, part, unsure, other = [row for row in read_rows(output) if row["status"] == "ok"][:12:3]
-    place = {"start": part["sentences"][0]["start"], "end": part["sentences"][0]["end"]}
+    offsets = {"start": part["sentences"][0]["start"], "end": part["sentences"][0]["end"]}
     lines = [
         {"row_id": whole["row_id"], "label": "supported"},
-        {"row_id": part["row_id"], "label": "supported", **place},  # its other sentence is not labeled
+        {"row_id": part["row_id"], "label": "supported", **offsets},  # its other sentence is not labeled
         {"row_id": unsure["row_id"], "label": "unsure"},
         {"row_id": other["row_id"], "label": "unsupported"},
         {"row_id": "nowhere", "label": "supported"},

@@ -1,6 +1,6 @@
 """Test that training learns, stops early, and resumes after an interruption."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +95,8 @@ def test_training_stops_without_improvement(tiny_model: str, tmp_path: Path) -> 
 
 def test_every_measurement_is_reported(tiny_model: str, tmp_path: Path) -> None:
     lines: list[str] = []
-    say: Callable[[str], None] = lines.append
     model = load_for_training(Slm(name="tiny", model=tiny_model), rank=4, layers=None, seed=1)
-    measurements = train(model, groups(0, 20), groups(100, 5), (YES, NO), RECIPE, tmp_path, say)
+    measurements = train(model, groups(0, 20), groups(100, 5), (YES, NO), RECIPE, tmp_path, lines.append)
     assert len(lines) == len(measurements)
     assert all("tokens/s" in line for line in lines)
 

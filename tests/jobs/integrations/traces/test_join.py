@@ -74,7 +74,7 @@ def test_of_two_roots_the_one_with_the_question_is_used() -> None:
     second = span("second", question="Something else?", at=-5)
     joined = join_spans([second, *TRACE])
     assert joined.notes == ["several roots"] and joined.row["question"] == "Q?" and joined.row["response"] == "A."
-    roots = [span("one", question="Q?"), span("two", at=3, response="Said.")]
+    roots = [span("one", question="Q?"), span("two", at=3, response="An answer.")]
     assert join_spans(roots).row["question"] == "Q?" and join_spans(roots).is_open
 
 
