@@ -141,8 +141,8 @@ MEMBER_KIND = Message(
 NO_MEMBER = Message("output.no-member", "the scored rows have no member {member!r}; they have {members}")
 REDACT_RETURNS = Message(
     "config.redact-returns",
-    "input.redact: {function} must map a string to a string, or a list of strings to a list of the same length; with {text!r} it "
-    "did neither ({fault})",
+    "input.redact: {function} must map a string to a string, or a list of strings to a list of the same length; with {text!r} "
+    "it did neither ({fault})",
 )
 REDACT_NO_FUNCTION = Message("config.redact-no-function", "input.redact: module {module!r} has no function {function!r}")
 REDACT_NOT_IMPORTED = Message(
