@@ -64,7 +64,7 @@ def other_language_error(language: str | None, measured: Collection[str]) -> str
     """Return the error of a row in a language that is not measured."""
     return (
         f"the row's language is {language}, and the members are measured only in {', '.join(sorted(measured))}: "
-        "set `splitting: {languages: any}` to judge it anyway"
+        "set `splitting.languages: any` to judge it anyway"
     )
 
 

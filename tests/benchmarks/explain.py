@@ -44,7 +44,7 @@ class Kept:
 
     def get(self, request: str) -> Completion | None:
         data = self._known.get(request)
-        return Completion(**{**data, "outcome": AnswerStatus(data["outcome"])}) if data else None
+        return Completion(**{**data, "status": AnswerStatus(data["status"])}) if data else None
 
     def put(self, request: str, completion: Completion) -> None:
         with self._path.open("a") as file:

@@ -82,7 +82,7 @@ class AnswerFiles:
         if text is None:
             return None
         data = json.loads(text)
-        return Completion(**{**data, "outcome": AnswerStatus(data["outcome"])})
+        return Completion(**{**data, "status": AnswerStatus(data["status"])})
 
     def _write(self, name: str, completion: Completion) -> None:
         self._output.write(f"{self._place}/{name}", json.dumps(asdict(completion)))
