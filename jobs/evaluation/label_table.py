@@ -101,7 +101,7 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
         labeled_rows = labels.filter(~IS_RESPONSE)["row"].unique().sort().to_numpy()
         if len(labeled_rows):
             spans = pl.DataFrame(
-                {"row": labeled_rows, "place": pl.Series(rows.read_columns(SPAN_COLUMNS, labeled_rows)["sentences"])}
+                {"row": labeled_rows, "span": pl.Series(rows.read_columns(SPAN_COLUMNS, labeled_rows)["sentences"])}
             )
             labels = _match_sentences(
                 labels.with_columns(pl.col("row").cast(spans.schema["row"])), spans, derive=file_labels is not None
@@ -326,18 +326,18 @@ def _list_sentence_labels(frame: pl.DataFrame, lists: pl.Series) -> pl.DataFrame
     """
     struct = lists.dtype.inner  # type: ignore[attr-defined]
     are_spans = "supported" not in [field.name for field in struct.fields]
-    frame = frame.with_columns(place=lists, count=lists.list.len()).drop_nulls("place")
-    supported = pl.lit(False) if are_spans else pl.col("place").struct.field("supported")
-    labeled = frame.explode("place").with_columns(
-        start=pl.col("place").struct.field("start").cast(pl.Int64),
-        end=pl.col("place").struct.field("end").cast(pl.Int64),
+    frame = frame.with_columns(span=lists, count=lists.list.len()).drop_nulls("span")
+    supported = pl.lit(False) if are_spans else pl.col("span").struct.field("supported")
+    labeled = frame.explode("span").with_columns(
+        start=pl.col("span").struct.field("start").cast(pl.Int64),
+        end=pl.col("span").struct.field("end").cast(pl.Int64),
         label=pl.when(supported).then(pl.lit(Label.CORRECT.value)).when(~supported).then(pl.lit(Label.WRONG.value)),
     )
     rest = frame.filter(((pl.col("count") > 0) & are_spans) | ((pl.col("count") == 0) & IS_CORRECT))
     rest = rest.with_columns(
         start=pl.lit(0, pl.Int64), end=pl.lit(END_OF_RESPONSE, pl.Int64), label=pl.lit(Label.CORRECT.value)
     )
-    return pl.concat([labeled.drop_nulls(["start", "end"]).drop("place", "count"), rest.drop("place", "count")])
+    return pl.concat([labeled.drop_nulls(["start", "end"]).drop("span", "count"), rest.drop("span", "count")])
 
 
 def _match_sentences(labels: pl.DataFrame, spans: pl.DataFrame, *, derive: bool) -> pl.DataFrame:
@@ -345,14 +345,14 @@ def _match_sentences(labels: pl.DataFrame, spans: pl.DataFrame, *, derive: bool)
 
     Args:
         labels: Labels of rows of a batch.
-        spans: Row number, and `place`: the row's sentences.
+        spans: Row number, and `span`: the row's sentences.
         derive: Whether a response without a label gets one from its sentences.
     """
-    count = pl.col("place").list.len()
-    sentences = spans.drop_nulls("place").with_columns(count=count, sentence=pl.int_ranges(count)).explode("place", "sentence")
+    count = pl.col("span").list.len()
+    sentences = spans.drop_nulls("span").with_columns(count=count, sentence=pl.int_ranges(count)).explode("span", "sentence")
     sentences = sentences.with_columns(
-        from_=pl.col("place").struct.field("start"), to_=pl.col("place").struct.field("end")
-    ).drop("place")
+        from_=pl.col("span").struct.field("start"), to_=pl.col("span").struct.field("end")
+    ).drop("span")
     touches = (pl.col("start") < pl.col("to_")) & (pl.col("from_") < pl.col("end"))
     matched = labels.filter(~IS_RESPONSE).join(sentences, on="row", how="left", maintain_order="left_right")
     matched = matched.with_columns(sentence=pl.when(touches).then("sentence")).drop("from_", "to_").unique(maintain_order=True)

@@ -74,7 +74,7 @@ def _span(sentence: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _unit_score(score: float | None) -> float | None:
-    """Return a score between 0 and 1, as Argilla needs it; None for others, which `positive: clip` and some means produce."""
+    """Return a score that is between 0 and 1, as Argilla needs it; else None."""
     return score if score is not None and 0 <= score <= 1 else None
 
 

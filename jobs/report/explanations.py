@@ -164,9 +164,9 @@ def _to_frame(batch: pa.RecordBatch) -> pl.DataFrame:
 
 def _read_rows(output: Folder, files: Iterable[DataFile], keys: Collection[int]) -> Iterator[dict[str, Any]]:
     """Read the rows of `explanations/` with these keys, texts included."""
-    wanted = np.array(sorted(keys), dtype=np.int64)
-    for file in files if len(wanted) else ():
-        for table in read_rows_by_key(output.fs, file, wanted, ["row_key", "explanations"]):
+    row_keys = np.array(sorted(keys), dtype=np.int64)
+    for file in files if len(row_keys) else ():
+        for table in read_rows_by_key(output.fs, file, row_keys, ["row_key", "explanations"]):
             yield from table.to_pylist()
 
 

@@ -291,7 +291,7 @@ def print_drift(check: DriftCheck, console: Console) -> None:
         ]
         for shift in check.shifts
     ]
-    print_table(TextTable("", ["what", "member", "latest", "history", "distance", "limit", ""], rows), console)
+    print_table(TextTable("", ["metric", "member", "latest", "history", "distance", "limit", ""], rows), console)
 
 
 def print_export(result: ExportResult, dest: str, console: Console) -> None:

@@ -340,7 +340,7 @@ function save() {
 function rescue() {
   const keys = unsavedSamples();
   download(keys.flatMap((key) => listRecords(loadState(key))), "earlier");
-  for (const key of keys) store(key, JSON.stringify({...stored(key), dirty: false}));
+  for (const key of keys) store(key, JSON.stringify({...loadState(key), dirty: false}));
   $("unsaved-samples").hidden = true;
 }
 

@@ -122,7 +122,7 @@ def count_passes(stratified: bool) -> int:
 
 
 def allocate_rows(size: int, counts: Mapping[str, int]) -> dict[str, int]:
-    """Allocate the rows to draw to strata, equally; the surplus of a small stratum goes to the others.
+    """Allocate the rows to draw to strata, equally; the shortfall of a small stratum is drawn from the others.
 
     Args:
         size: Rows to draw in all, at least one per stratum.

@@ -25,7 +25,7 @@ def page_of(output: Path, *options: str) -> Path:
 
 def truth_of(reader: Reader) -> str:
     """Return the key of the true label of the current sentence; the fixture's sentences reveal it."""
-    sentence, response = reader.text(".sentence.now"), reader.text("#response")
+    sentence, response = reader.text(".sentence.current"), reader.text("#response")
     good = "correct" in response or ("partial" in response and sentence.startswith("Rule"))
     return "1" if good else "2"
 
@@ -36,22 +36,22 @@ def test_forty_sentences_are_labeled_by_keys_with_reload_and_undo(scored: Path, 
     ana.open(page, "Ana")
     for number in range(40):
         if number == UNDO_AT:
-            current = ana.text(".sentence.now")
+            current = ana.text(".sentence.current")
             ana.press("2" if truth_of(ana) == "1" else "1")
-            assert ana.text(".sentence.now") != current
+            assert ana.text(".sentence.current") != current
             ana.press("z")
-            assert ana.text(".sentence.now") == current and f"{number} of 60" in ana.text("#progress")
+            assert ana.text(".sentence.current") == current and f"{number} of 60" in ana.text("#progress")
         if number == RELOAD_AT:
-            current = ana.text(".sentence.now")
+            current = ana.text(".sentence.current")
             ana.chrome.refresh()
-            assert ana.text(".sentence.now") == current and ana.text("#who") == "Ana"
+            assert ana.text(".sentence.current") == current and ana.text("#reviewer") == "Ana"
             assert ana.text("#progress") == f"{number} of 60 sentences labeled." and "Not saved" in ana.text("#unsaved")
         assert ana.run("return document.getElementById('verdict').hidden")
         ana.press(truth_of(ana))
     ana.press("s")
     assert ana.text("#progress") == "40 of 60 sentences labeled, 1 skipped."
     ana.press("p")
-    assert ana.run("return document.querySelectorAll('.passage.lit').length") <= 1
+    assert ana.run("return document.querySelectorAll('.passage.highlighted').length") <= 1
     ana.press("v")
     assert "score" in ana.text("#verdict") and not ana.run("return document.getElementById('verdict').hidden")
     ana.run("document.dispatchEvent(new KeyboardEvent('keydown', {key: 's', ctrlKey: true}))")
@@ -66,8 +66,8 @@ def test_forty_sentences_are_labeled_by_keys_with_reload_and_undo(scored: Path, 
     other = reader()  # another machine, without stored labels
     other.open(page, "somebody")
     other.chrome.find_element("id", "file").send_keys(str(file))
-    assert other.text("#progress") == "40 of 60 sentences labeled." and other.text("#who") == "Ana"
-    assert other.text("#what") == "40 labels of Ana loaded."
+    assert other.text("#progress") == "40 of 60 sentences labeled." and other.text("#reviewer") == "Ana"
+    assert other.text("#message") == "40 labels of Ana loaded."
     other.press("1w2")
     assert other.text("#progress") == "1 of 30 responses labeled, and 41 sentences."
     other.chrome.find_element("id", "save").click()
@@ -112,7 +112,7 @@ def test_log_texts_do_not_run_and_offsets_count_characters(tmp_path: Path, reade
     ana.open(page, f"<img src=x onerror='window.planted = 4'> {EVIL[:30]}")
     while "planted = 3" not in ana.text("#question"):
         ana.press("j")
-    while ana.text(".sentence.now") != ana.text(".sentence"):
+    while ana.text(".sentence.current") != ana.text(".sentence"):
         ana.press("k")
     assert ana.text("#question") == EVIL.replace("\u202e\u0007", "[U+202E][U+0007]")
     ana.press("pvo3")
@@ -134,16 +134,16 @@ def test_labels_of_an_earlier_sample_are_not_lost(scored: Path, reader: Open) ->
     ana.open(page_of(scored, "--sample", "5"), "Ana")
     ana.press("123")
     ana.open(page_of(scored, "--sample", "5", "--seed", "1"))
-    assert "0 of 10" in ana.text("#progress") and ana.text("#kept").startswith("3 labels of another sample")
+    assert "0 of 10" in ana.text("#progress") and ana.text("#unsaved-samples").startswith("3 labels of another sample")
     ana.run("localStorage.setItem('ragassay reviewer', 'na')")  # another reviewer, whose name is the end of Ana's
     ana.chrome.refresh()
-    assert ana.text("#who") == "na" and ana.run("return document.getElementById('kept').hidden")
+    assert ana.text("#reviewer") == "na" and ana.run("return document.getElementById('unsaved-samples').hidden")
     ana.run("localStorage.setItem('ragassay reviewer', 'Ana')")
     ana.chrome.refresh()
     ana.chrome.find_element("id", "rescue").click()
     assert [line["label"] for line in ana.saved()] == ["supported", "unsupported", "unsure"]
     ana.chrome.refresh()
-    assert ana.run("return document.getElementById('kept').hidden")
+    assert ana.run("return document.getElementById('unsaved-samples').hidden")
 
 
 def test_an_invalid_file_is_refused_completely(scored: Path, tmp_path: Path, reader: Open) -> None:
@@ -153,9 +153,9 @@ def test_an_invalid_file_is_refused_completely(scored: Path, tmp_path: Path, rea
     line = '{"row_id": "r1", "label": "supported", "reviewer": "%s", "at": "2026-11-22T10:00:00Z"}\n'
     for number, (text, message) in enumerate(
         {
-            line % "Ana" + "{torn": "line 2 is no label of a review",
+            line % "Ana" + "{torn": "line 2 is not a label of a review",
             line % "Ana" + line % "Ben": "labels of Ana and Ben",
-            "\n": "it holds no label",
+            "\n": "it contains no label",
         }.items()
     ):
         path = tmp_path / f"bad{number}.jsonl"
@@ -164,7 +164,7 @@ def test_an_invalid_file_is_refused_completely(scored: Path, tmp_path: Path, rea
         assert message in ana.text("#notice") and "1 of 10" in ana.text("#progress")
     path.write_text(line % "Ana")
     ana.chrome.find_element("id", "file").send_keys(str(path))
-    assert "of no row of this sample: 1" in ana.text("#what") and ana.run("return document.getElementById('notice').hidden")
+    assert "Not in this sample: 1" in ana.text("#message") and ana.run("return document.getElementById('notice').hidden")
 
 
 def test_the_page_has_buttons_for_a_phone(scored: Path, reader: Open) -> None:
