@@ -69,7 +69,7 @@ def settings_of(base: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name of every setting of a job, and the job file with the effective value of the setting added."""
     dumped = make_job(base).model_dump(mode="json")
     members = default_members().keys()
-    if not members & base.get("members", {}).keys():  # they are one setting: who names some members names all of them
+    if not members & base.get("members", {}).keys():  # a job file that names some members names all of them
         yield "members", {**base, "members": {name: dumped["members"].pop(name) for name in members}}
     for path, value in leaves(dumped, base):
         data = deepcopy(base)

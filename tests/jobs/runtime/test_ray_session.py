@@ -11,22 +11,22 @@ from tests.raises import EXAMPLE, fails
 
 
 @pytest.mark.parametrize("command", ["run", "score", "fit", "finalize", "escalate"])
-def test_the_address_of_the_command_line_goes_before_the_job_files(
+def test_each_command_passes_on_the_address_in_the_job_file(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[str | None] = []
+    addresses: list[str | None] = []
 
-    def job(job: Job, *_: object, **__: object) -> None:
-        seen.append(job.runtime.ray_address)
-        raise OutputError(EXAMPLE, text="far enough")
+    def record_address(job: Job, *_: object, **__: object) -> None:
+        addresses.append(job.runtime.ray_address)
+        raise OutputError(EXAMPLE, text="the run starts")
 
-    monkeypatch.setattr(f"ragassay.jobs.run.{command}_job", job)
+    monkeypatch.setattr(f"ragassay.jobs.run.{command}_job", record_address)
     config = write_job(
         tmp_path / "job.yaml",
         members={"slms": [], "detectors": [{"name": "a", "kind": "novelty"}]},
         runtime={"ray_address": "of:1"},
     )
-    places = ["in", "out"] if command in ("run", "score") else ["out"]
-    done = here(command, *places, "--config", config)
+    paths = ["in", "out"] if command in ("run", "score") else ["out"]
+    done = here(command, *paths, "--config", config)
     fails(done, EXAMPLE.code)
-    assert seen == ["of:1"]
+    assert addresses == ["of:1"]

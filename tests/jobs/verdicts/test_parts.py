@@ -86,9 +86,7 @@ def test_attack_a_threshold_of_another_scale_is_refused(aggregate: dict[str, Any
     with raises("config.threshold-of-other-scores", none="none"):
         resolve(make_job({"verdict": {"aggregate": aggregate}}))
     resolve(make_job({"verdict": {"aggregate": aggregate, "threshold": {"value": 0.5}}}))
-    resolve(
-        make_job(merged(NOVELTY, {"verdict": {"aggregate": aggregate}}))
-    )  # these members have no calibration that it could contradict
+    resolve(make_job({**NOVELTY, "verdict": {"aggregate": aggregate}}))  # these members have no calibration
 
 
 def test_a_missing_calibration_is_an_error_before_anything_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
