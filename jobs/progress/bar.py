@@ -21,8 +21,8 @@ class Bar:
         done: Amount done.
         total: Amount to do; None if unknown.
         unit: Unit of the amounts.
-        about: Whether the amounts are estimates.
-        worked: Part of `done` that this command did, from which the speed is measured; None for all of it.
+        is_estimate: Whether the amounts are estimates.
+        done_here: Part of `done` that this command did, from which the speed is measured; None for all of it.
         tokens: Tokens that this command computed; None without a model.
         tokens_per_second: Tokens computed per second; None if unknown.
         seconds_left: Remaining time in seconds; None if unknown.

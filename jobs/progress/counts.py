@@ -28,7 +28,7 @@ class Counts:
         phase: The latest phase that any of the workers has reached.
         rows: Rows that the stage has finished.
         sentences: Sentences of these rows, with or without a score.
-        begun: Estimated number of sentences that have their answers, in batches that are not finished.
+        answered: Estimated number of sentences that have their answers, in batches that are not finished.
         tokens: Tokens computed.
     """
 

@@ -44,7 +44,7 @@ class StageProgress:
         stages: The stages, in order.
         rows: Rows to do, including the committed ones.
         committed: Rows that an earlier run has committed.
-        ended: Whether every row is done, whatever the counts are: a worker that died did not report its last count.
+        is_finished: Whether every row is done, whatever the counts are: a worker that died did not report its last count.
     """
 
     stages: Sequence[Stage]

@@ -31,8 +31,8 @@ class Backfill:
     Attributes:
         conditions: Conditions on the partitions; without any, the whole input.
         order: Order of the files: by path, or by partition.
-        rows: Maximum number of rows to score; None for all.
-        hours: Hours after the start of the run at which it starts no more rows; None for no end.
+        max_rows: Maximum number of rows to score; None for all.
+        max_hours: Hours after the start of the run at which it starts no more rows; None for no end.
         share: Share of the rows to score, > 0, chosen by a hash of their ids; 1 for all rows.
     """
 
@@ -63,7 +63,7 @@ class FileSelection:
 
     Attributes:
         files: Files to score, in order.
-        stops: Path of a file that exceeds the budget -> first row (from 0) that is deferred to a later run.
+        cut_at: Path of a file that exceeds the budget -> first row (from 0) that is deferred to a later run.
         deferred: Files of the same partitions that are deferred to later runs, in order.
         shares: Path -> share of the file's rows to score.
         samples: Path -> numbers (in the file) of the rows to score, if these are not all rows.

@@ -144,7 +144,7 @@ class Registration:
         unsealed: New and changed entries that the manifest has sealed, by number.
         reopened: Hive path -> numbers of scored files in the partition of which more rows will be scored.
         selection: The files and rows to score.
-        touched: Files that were rewritten since they were scored, with the same size and footer.
+        rewritten: Files that were rewritten since they were scored, with the same size and footer.
         skipped: Address of an unreadable file -> reason.
     """
 

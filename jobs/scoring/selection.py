@@ -14,7 +14,7 @@ class Selection:
     Attributes:
         logs: The input.
         files: Number in the manifest -> file to score, in order.
-        stops: Number of a file that exceeds the budget -> first row (from 0) that is deferred to a later run.
+        cut_at: Number of a file that exceeds the budget -> first row (from 0) that is deferred to a later run.
         shares: Number -> share of the file's rows to score; 1 if it is missing.
         samples: Number -> keys of the rows to score, if these are not all rows.
         deferred: Files that are deferred to later runs.
