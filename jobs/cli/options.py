@@ -160,7 +160,5 @@ def member_limits(job: Job) -> dict[str, float]:
     SLMs are left out: an SLM's limit belongs to the value that the manifest names.
     """
     members = job.members
-    if "members" not in job.model_fields_set:
-        return {}
     slms = {slm.name for slm in members.slms}
     return {name: below for name, below in members.suspicious_below.items() if name not in slms and below is not None}

@@ -142,8 +142,8 @@ def _unreadable(uri: SecretUri) -> str:
         yield
 
     class BrokenReader:
-        sizes = (1,)
-        batches = broken
+        row_group_sizes = (1,)
+        read_batches = broken
 
         def __enter__(self) -> "BrokenReader":
             return self

@@ -127,7 +127,7 @@ def test_attack_a_written_default_changes_nothing(name: str) -> None:
 
 
 def test_attack_the_documented_job_file_gives_the_verdicts_of_no_job_file() -> None:
-    job = load_job(str(REPO / "docs" / "job.yaml"))
+    job = load_job(str(REPO / "docs" / "reference" / "job.yaml"))
     found = resolve(job, manifest_of("no job file"))
     assert found == resolve(Job(), manifest_of("no job file"))
     assert found.fit.source == "bundled calibration" and found.settings.probability is not None
@@ -136,7 +136,7 @@ def test_attack_the_documented_job_file_gives_the_verdicts_of_no_job_file() -> N
 
 def test_attack_the_documented_job_file_with_own_members_gives_the_verdicts_of_these_members() -> None:
     members = {"members": {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}}
-    documented = yaml.safe_load((REPO / "docs" / "job.yaml").read_text())
+    documented = yaml.safe_load((REPO / "docs" / "reference" / "job.yaml").read_text())
     job = make_job(merged(documented, members, {"members": {"weights": {}}}))
     manifest = Manifest(fingerprint=make_fingerprint(job))
     found = resolve(job, manifest)

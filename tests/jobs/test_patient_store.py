@@ -82,9 +82,9 @@ class FailingReader:
     """Reader whose store fails in the second row group."""
 
     def __init__(self) -> None:
-        self.sizes = [1, 1]
+        self.row_group_sizes = [1, 1]
 
-    def batches(self, group: int, rows: int, columns: Any = None) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, group: int, rows: int, columns: Any = None) -> Iterator[pa.RecordBatch]:
         if group:
             raise OSError(SLOW)
         yield from pa.Table.from_pylist(example_rows(1)).to_batches()

@@ -152,7 +152,7 @@ def test_the_summary_mentions_verdicts_of_rows_that_an_earlier_run_scored(folder
     folder.add_logs("a.parquet", *[GOOD] * 20)
     assert folder.run_command("score") == ""
     summary = here("run", folder.folder / "logs", folder.output, "--config", folder.config).stdout
-    assert "verdicts are of rows that an earlier run scored" in summary and "flagged    0" not in summary
+    assert "verdicts belong to rows that an earlier run scored" in summary and "flagged    0" not in summary
 
 
 def test_flagged_and_scored_counts_cover_the_same_rows(folder: RunFolder) -> None:

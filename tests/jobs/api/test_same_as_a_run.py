@@ -51,9 +51,9 @@ def calibration_of(job: dict[str, Any], path: Path) -> str:
     ],
 )
 def test_a_table_is_judged_as_a_run_judges_it(more: dict[str, Any], tmp_path: Path) -> None:
-    job = {**ALONE, **more}
+    job = merged(ALONE, more)
     table = as_table(odd_rows())
-    table = table.rename_columns([more.get("columns", {}).get(name) or name for name in table.column_names])
+    table = table.rename_columns([more.get("input", {}).get("columns", {}).get(name) or name for name in table.column_names])
     table = table.append_column("score", pa.array(range(table.num_rows)))  # a name of ours
     _, theirs = ran(tmp_path / "run", table, job)
     ours = ragassay.judge(table, job).to_pylist()

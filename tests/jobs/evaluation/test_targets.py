@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Path, str], list[str]]]] = {
     "review": ("ragassay.jobs.report.review.sample.draw_sample", lambda output, to: [str(output), "--out", to]),
     "export": ("ragassay.jobs.export.run.read_scored_rows", lambda output, to: [str(output), to, "--format", "flagged"]),
     "agreement": ("ragassay.jobs.evaluation.agreement.read_reviewers", lambda output, to: ["a.jsonl", "--out", to]),
-    "init": ("ragassay.jobs.init.run._look", lambda output, to: [str(output), "--out", to]),
+    "init": ("ragassay.jobs.init.run._inspect", lambda output, to: [str(output), "--out", to]),
     "tune": ("ragassay.jobs.training.run.load_tokenizer", lambda output, to: [str(output), "--out", to]),
 }
 

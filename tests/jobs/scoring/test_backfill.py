@@ -118,7 +118,7 @@ def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(
     )
     with (tmp_path / "summary").open("w") as text:
         print_summary(first, str(output), Console(file=text, width=200))
-    assert "36 rows in 3 files of 2 partitions; about 1 more nights" in (tmp_path / "summary").read_text()
+    assert "36 rows in 3 files of 2 partitions; about 1 more runs like this one" in (tmp_path / "summary").read_text()
     assert {row["row_id"] for row in read_rows(output)} == {f"r{i}" for i in range(4 * ROWS, 6 * ROWS)}
     second = run_backfill(logs, output, newest)
     assert second.deferred is None and raw_of(output) == whole
@@ -297,4 +297,4 @@ def test_attack_conditions_without_a_matching_partition_are_an_error_that_names_
             run_job(JOB, str(logs), str(tmp_path / name), QUIET, RunOptions(Backfill(parse_conditions([text]))))
         assert not list((tmp_path / name).rglob("*.parquet"))
     message = describe_no_match(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])
-    assert message.endswith("there are n=0, n=1, n=2, …, n=37, n=38, n=39")
+    assert message.endswith("the partitions are n=0, n=1, n=2, …, n=37, n=38, n=39")
