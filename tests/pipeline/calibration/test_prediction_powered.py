@@ -120,7 +120,7 @@ def test_intervals_hold_what_they_state(judge: str, labels: int, design: str) ->
 @pytest.mark.parametrize("judge", ["good", "useless"])
 @pytest.mark.parametrize("shares", [(0.2, 0.2), (0.1, 0.5)], ids=["one share", "two shares"])
 def test_of_a_scored_sample_the_intervals_hold_the_rate_of_all_rows(judge: str, shares: tuple[float, float]) -> None:
-    """Rows of two files are scored by chance, as `--fraction` does, the second has twice the faults; 60 of them are labelled."""
+    """Two files are scored in part, as with `--fraction`; the second has twice the faults; 60 rows are labeled."""
     rng = np.random.default_rng([7, len(judge), round(100 * shares[0])])
     draws, held, ignorant = 400, 0, 0
     for draw in range(draws):
