@@ -12,7 +12,7 @@ EMBEDDING_NOT_LOADED = Message(
     "embedding model {model!r} can't be loaded ({reason}): set `model` to a local folder or a hub id",
 )
 NO_ENTITY_RECOGNIZER = Message(
-    "config.no-entity-recogniser",
+    "config.no-entity-recognizer",
     "detector: spaCy pipeline {pipeline!r} has no entity recognizer, only {components}: set `ner` to another pipeline, or "
     "remove it to find names by rules",
 )

@@ -167,7 +167,7 @@ def test_an_entity_recognizer_finds_names(tmp_path: Any) -> None:
 
 def test_a_pipeline_without_recognizer_or_not_installed_is_refused(tmp_path: Any) -> None:
     spacy.blank("en").to_disk(tmp_path / "blank")
-    with raises("config.no-entity-recogniser"):
+    with raises("config.no-entity-recognizer"):
         load_ner(str(tmp_path / "blank"))
     with raises("config.pipeline-not-installed"):
         load_ner("en_core_web_nothing")
