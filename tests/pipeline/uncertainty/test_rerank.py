@@ -16,7 +16,7 @@ from ragassay.pipeline.uncertainty.rerank import RetrievedPassages, compute_ques
 from ragassay.pipeline.uncertainty.scores import AttentionWeighting
 from ragassay.schemas.columns import Status
 from tests.pipeline.uncertainty.test_model import measure_plainly
-from tests.pipeline.uncertainty.test_rows import SPLITTER, table_of
+from tests.pipeline.uncertainty.test_rows import SPLITTER, make_table
 from tests.raises import raises
 
 QUESTION = "When does the museum open on Sundays?"
@@ -33,12 +33,12 @@ def reranker(tiny_model: str) -> RerankStage:
     return stage
 
 
-def make_table(*contexts: list[str | None] | list[str], question: str | None = QUESTION) -> pa.Table:
-    return table_of([{"question": question, "context": context, "response": "At ten."} for context in contexts])
+def make_question_table(*contexts: list[str | None] | list[str], question: str | None = QUESTION) -> pa.Table:
+    return make_table([{"question": question, "context": context, "response": "At ten."} for context in contexts])
 
 
 def rank(reranker: RerankStage, *contexts: list[str | None] | list[str]) -> list[list[int] | None]:
-    orders: list[list[int] | None] = reranker(make_table(*contexts))["passage_order"].to_pylist()
+    orders: list[list[int] | None] = reranker(make_question_table(*contexts))["passage_order"].to_pylist()
     return orders
 
 
@@ -87,11 +87,11 @@ def test_equal_passages_keep_their_order_and_empty_ones_are_last(reranker: Reran
 def test_rows_that_cannot_be_ranked_are_unchanged_and_cost_nothing(reranker: RerankStage) -> None:
     table = pa.concat_tables(
         [
-            make_table(PASSAGES, question=None),
-            make_table(PASSAGES, question=" "),
-            make_table(PASSAGES[:1]),
-            make_table(["", PASSAGES[0]] * 2),
-            make_table([]),
+            make_question_table(PASSAGES, question=None),
+            make_question_table(PASSAGES, question=" "),
+            make_question_table(PASSAGES[:1]),
+            make_question_table(["", PASSAGES[0]] * 2),
+            make_question_table([]),
         ]
     )
     ranked = reranker(table)
@@ -103,7 +103,7 @@ def test_rows_that_cannot_be_ranked_are_unchanged_and_cost_nothing(reranker: Rer
 
 
 def test_passages_that_rows_share_are_measured_once(reranker: RerankStage) -> None:
-    first, second, third = reranker(make_table(PASSAGES, PASSAGES[::-1], PASSAGES[1:])).to_pylist()
+    first, second, third = reranker(make_question_table(PASSAGES, PASSAGES[::-1], PASSAGES[1:])).to_pylist()
     assert [row["usage"][0]["prompts"] for row in (first, second, third)] == [len(PASSAGES), 0, 0]
     assert first["usage"][0]["name"] == "rerank" and first["usage"][0]["tokens_computed"] > 0
     assert [4 - i for i in second["passage_order"]] == first["passage_order"]
@@ -111,7 +111,7 @@ def test_passages_that_rows_share_are_measured_once(reranker: RerankStage) -> No
 
 
 def test_later_stages_get_the_best_passages_first(reranker: RerankStage) -> None:
-    table = reranker(make_table([None, *PASSAGES], PASSAGES[:1]))
+    table = reranker(make_question_table([None, *PASSAGES], PASSAGES[:1]))
     places, (ordered, single) = select_ok_rows(table, keep_best=2)
     assert places == [0, 1] and ordered.keep_best == 2 and single.keep_best is None
     order = table["passage_order"][0].as_py()
@@ -124,10 +124,10 @@ def test_a_long_passage_is_measured_in_pieces_and_its_best_piece_counts(tiny_mod
     reranker = RerankStage(Rerank(model=tiny_model, engine=engine), SPLITTER, 2)
     reranker.setup()
     long = " ".join(f"Room {i} shows glass of the year {1800 + i}." for i in range(40))
-    (row,) = reranker(make_table([*PASSAGES, long])).to_pylist()
+    (row,) = reranker(make_question_table([*PASSAGES, long])).to_pylist()
     assert sorted(row["passage_order"]) == list(range(6)) and row["usage"][0]["prompts"] > 7
     long_question = "Why is it so? " * 60
-    (unranked,) = reranker(make_table(PASSAGES, question=long_question)).to_pylist()
+    (unranked,) = reranker(make_question_table(PASSAGES, question=long_question)).to_pylist()
     assert unranked["passage_order"] is None and unranked["status"] == Status.OK
     assert "rerank" in unranked["error"] and "160 tokens" in unranked["error"]
 
@@ -141,7 +141,7 @@ def test_a_failure_affects_only_its_row(reranker: RerankStage, monkeypatch: pyte
         return encode(prompts)
 
     monkeypatch.setattr(reranker._encoder, "encode", fail_on_marker)
-    table = pa.concat_tables([make_table(PASSAGES), make_table(PASSAGES, question="FAULT?"), make_table(PASSAGES)])
+    table = pa.concat_tables([make_question_table(PASSAGES), make_question_table(PASSAGES, question="FAULT?"), make_question_table(PASSAGES)])
     rows = run_contained(reranker, table).to_pylist()
     assert [row["status"] for row in rows] == ["ok", "error", "ok"]
     assert rows[1]["error"].startswith("rerank: ValueError") and "secret" not in rows[1]["error"]
