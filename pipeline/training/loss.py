@@ -1,5 +1,4 @@
-"""Compute the loss of labeled prompts: cross-entropy of yes and no, margins of minimal pairs, and a term for high label
-mass."""
+"""Compute the loss of labeled prompts: cross-entropy, margins of minimal pairs, and a term for high label mass."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

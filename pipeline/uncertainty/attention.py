@@ -67,8 +67,12 @@ class AttentionRecorder:
 def _locate_texts(
     block: AttentionBlock, texts: Sequence[Ints], device: Any
 ) -> list[tuple[int, TokenIndices, TokenIndices, Any]]:
-    """Locate the texts with queries in a block: number of the text, its indices among the queries and among the keys, and
-    whether each key precedes each query, (queries, keys)."""
+    """Locate the texts with queries in a block.
+
+    Returns:
+        For each text its number, its indices among the queries and among the keys, and whether each key precedes each query,
+        (queries, keys).
+    """
     import torch
 
     block_keys = block.keys.cpu().numpy()

@@ -1,5 +1,4 @@
-"""Aggregate sentence scores to a response score: a positivity policy, then one of five means (arXiv 2506.22486, eq. 6 to
-10)."""
+"""Aggregate sentence scores to a response score: a positivity policy, then one of five means (arXiv 2506.22486, eq. 6-10)."""
 
 import itertools
 from enum import StrEnum
