@@ -16,7 +16,7 @@ from ragassay.pipeline import errors
 from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.contain import contain
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
+from ragassay.pipeline.verdict.normalize import NormalizationFit, fit_detector, fit_member
 from ragassay.schemas.columns import MEMBER, Status
 from ragassay.schemas.stats import Moments
 
@@ -81,7 +81,7 @@ class ValueKind(StrEnum):
             lowest[counts > 0] = np.minimum.reduceat(values, (np.cumsum(counts) - counts)[counts > 0])
         return lowest
 
-    def fit(self, name: str, moments: Moments) -> Fit:
+    def fit(self, name: str, moments: Moments) -> NormalizationFit:
         """Fit mu and sigma of a member. A detector without evidence gets z-scores of 0; an SLM without scores is an error.
 
         Raises:

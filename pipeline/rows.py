@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ragassay.pipeline.text.as_judged import as_judged
+from ragassay.pipeline.text.claim import extract_claim
 from ragassay.schemas.columns import Status
 
 
@@ -17,7 +17,7 @@ class Row:
         question: The question; empty if it is missing.
         context: Passages.
         response: The whole response.
-        sentences: The sentences as they are judged (`pipeline.text.as_judged`).
+        sentences: The sentences as they are judged (`pipeline.text.claim`).
         keep_best: Number of top-ranked passages to keep if not all fit a window; None keeps all.
     """
 
@@ -46,7 +46,7 @@ def select_ok_rows(table: pa.Table, keep_best: int | None = None) -> tuple[list[
             row["question"] or "",
             [passage for passage in _order_passages(row["context"], row["passage_order"]) if passage],
             row["response"],
-            [as_judged(sentence["text"]) for sentence in row["sentences"]],
+            [extract_claim(sentence["text"]) for sentence in row["sentences"]],
             None if row["passage_order"] is None else keep_best,
         )
         for row in selected

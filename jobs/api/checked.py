@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from ragassay.pipeline.detectors.terms import content_terms, known_terms, new_words
+from ragassay.pipeline.detectors.terms import collect_known_terms, find_new_words, stem_content_words
 
 WORD = "word"
 """Kind of what is missing that is but a content word."""
@@ -91,7 +91,7 @@ class Checked:
         """Its sentences, in order."""
         row = self.row
         spans, evidence = row["sentences"] or [], row["evidence"]
-        known = known_terms(row["response"] or "", [row["question"], *(row["context"] or [])], self.language)
+        known = collect_known_terms(row["response"] or "", [row["question"], *(row["context"] or [])], self.language)
         return [
             _sentence(span, evidence[i] if evidence else None, row["context"] or [], known, self.language)
             for i, span in enumerate(spans)
@@ -122,8 +122,8 @@ def _sentence(
     span: dict[str, Any], evidence: dict[str, Any] | None, context: list[str | None], known: set[str] | None, language: str
 ) -> Sentence:
     missing = [(m["kind"], m["text"]) for m in evidence["missing"] or []] if evidence else []
-    named = set(content_terms(" ".join(text for _, text in missing), language))
-    new = [] if known is None else new_words(span["text"], known | named, language)
+    named = set(stem_content_words(" ".join(text for _, text in missing), language))
+    new = [] if known is None else find_new_words(span["text"], known | named, language)
     at, start, end = (_whole(evidence[name]) if evidence else None for name in ("passage", "start", "end"))
     piece = None if at is None else (context[at] or "")[start:end]
     return Sentence(

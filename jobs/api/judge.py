@@ -24,8 +24,8 @@ from ragassay.jobs.verdicts.settings import resolve_settings
 from ragassay.jobs.verdicts.threshold import compute_quantile_threshold
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.redact import redaction_of
-from ragassay.pipeline.verdict.exact_quantile import Cells, cells_of
+from ragassay.pipeline.text.redact import make_redaction
+from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, count_bins
 
 ROWS = 64
 """Rows that go through the stages at a time."""
@@ -47,7 +47,7 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     """
     job = with_dtypes(job)
     check_input(job, table_logs(table))
-    rows = log_rows(table, job.input.columns, redaction_of(job.input.redact))
+    rows = log_rows(table, job.input.columns, make_redaction(job.input.redact))
     if job.input.columns.row_id in table.column_names:
         check_ids(NAME, rows["row_id"].to_pylist(), job.input.columns)
     frequencies = None
@@ -76,9 +76,9 @@ def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
     decided = resolve_settings(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
     settings = replace(decided.settings, languages=choose_languages(job, make_fingerprint(job), calibration))
 
-    def look(low: int, high: int) -> Iterator[Cells]:
+    def look(low: int, high: int) -> Iterator[ScoreHistogram]:
         for scores in compute_response_scores(batches, settings):
-            yield cells_of(scores, low, high)
+            yield count_bins(scores, low, high)
 
     threshold = decided.threshold or compute_quantile_threshold(job.verdict.threshold, look)
     return replace(settings, threshold=threshold.value)

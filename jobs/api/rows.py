@@ -7,7 +7,7 @@ from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import LogFile, Logs, check_logs
 from ragassay.jobs.input.read import to_logs_table
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
-from ragassay.pipeline.text.redact import Redaction, redacted
+from ragassay.pipeline.text.redact import Redaction, redact_rows
 from ragassay.schemas.columns import logs_schema, passthrough_schema, scored_schema
 
 NAME = "table"
@@ -36,7 +36,7 @@ def log_rows(table: pa.Table, columns: Columns, redaction: Redaction | None = No
     for batch in table.combine_chunks().to_batches():
         parts.append(to_logs_table(batch, logs.files[0], 0, first, columns, logs.passthrough))
         first += batch.num_rows
-    return redacted(pa.concat_tables(parts), redaction) if parts else logs_schema(logs.passthrough).empty_table()
+    return redact_rows(pa.concat_tables(parts), redaction) if parts else logs_schema(logs.passthrough).empty_table()
 
 
 def with_verdicts(table: pa.Table, settings: VerdictSettings) -> pa.Table:

@@ -22,7 +22,7 @@ from ragassay.jobs.verdicts.bundled_calibration import (
 from ragassay.jobs.verdicts.languages import choose_languages
 from ragassay.jobs.verdicts.parts import name_calibration
 from ragassay.jobs.verdicts.settings import resolve_standalone_settings, restore_settings
-from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.schemas.calibration import Calibration
@@ -44,7 +44,7 @@ class Judging:
 
     settings: VerdictSettings
     source: str
-    frequencies: Frequencies | None = None
+    frequencies: DocumentFrequencies | None = None
 
 
 def judging(job: Job, like: str | None, calibration: str | None) -> Judging:

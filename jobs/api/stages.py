@@ -12,11 +12,11 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.scoring.frequencies import count_context_frequencies
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.jobs.verdicts.languages import set_languages
-from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.stages.detect import DetectStage
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.language import row_languages
-from ragassay.pipeline.text.redact import redaction_of
+from ragassay.pipeline.text.language import read_row_languages
+from ragassay.pipeline.text.redact import make_redaction
 from ragassay.schemas.columns import LOGS, SCORED_FIELDS
 
 
@@ -51,14 +51,14 @@ def row_stages(job: Job, by: Judging) -> list[Stage]:
     return [*scoring_stages(set_languages(job, by.settings.languages), by.frequencies), verdict]
 
 
-def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
+def scoring_stages(job: Job, frequencies: DocumentFrequencies | None) -> list[Stage]:
     """Those of them before the verdict.
 
     Args:
         job: The job.
         frequencies: Document frequencies; None has each row judged by those of its own context.
     """
-    to_logs = partial(log_rows, columns=job.input.columns, redaction=redaction_of(job.input.redact))
+    to_logs = partial(log_rows, columns=job.input.columns, redaction=make_redaction(job.input.redact))
     scoring = make_stages(job, None if frequencies is None else lambda: frequencies)
     if frequencies is None:
         scoring = [_alone(stage) if isinstance(stage, DetectStage) else stage for stage in scoring]
@@ -72,7 +72,9 @@ def _alone(detect: DetectStage) -> FunctionStage:
 
 
 def _detect_alone(detect: DetectStage, table: pa.Table) -> pa.Table:
-    contexts = zip(row_languages(table, detect.language, detect.language_column), table["context"].to_pylist(), strict=True)
+    contexts = zip(
+        read_row_languages(table, detect.language, detect.language_column), table["context"].to_pylist(), strict=True
+    )
     own = [partial(count_context_frequencies, [context], code) for code, context in contexts]
     found = [replace(detect, frequencies=counted)(table.slice(i, 1)) for i, counted in enumerate(own)]
     return pa.concat_tables(found) if found else table

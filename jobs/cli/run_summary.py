@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ragassay.jobs.display.lines import print_lines
-from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
 from ragassay.schemas.source import SourceTable
 
@@ -19,7 +19,7 @@ def print_summary(run: Run, output: str, console: Console) -> None:
     print_lines(_lines(run, output), console)
 
 
-def print_fit(fits: Mapping[str, Fit], console: Console) -> None:
+def print_fit(fits: Mapping[str, NormalizationFit], console: Console) -> None:
     """Print mu and sigma of every member."""
     table = Table("member", "mu", "sigma", "sentences")
     for name, fit in fits.items():

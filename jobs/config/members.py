@@ -9,7 +9,7 @@ from ragassay.jobs.config.section import Section
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.slm.prompt import needs_question
-from ragassay.pipeline.uncertainty.config import ReadingModel, Rerank, Uncertainty
+from ragassay.pipeline.uncertainty.config import Rerank, Uncertainty, UncertaintyModelConfig
 
 
 def default_members() -> dict[str, Any]:
@@ -141,7 +141,7 @@ class MembersConfig(Section):
         """Scores of uncertainty, grouped by the model that reads for all of a group at once."""
         groups: list[list[Uncertainty]] = []
         for member in self.uncertainty:
-            group = next((group for group in groups if group[0].reading() == member.reading()), None)
+            group = next((group for group in groups if group[0].measurement_settings() == member.measurement_settings()), None)
             if group is None:
                 groups.append([member])
             else:
@@ -149,7 +149,7 @@ class MembersConfig(Section):
         return groups
 
     @property
-    def reading_models(self) -> tuple[ReadingModel, ...]:
+    def reading_models(self) -> tuple[UncertaintyModelConfig, ...]:
         """All models that read texts: for the scores of uncertainty, and for re-ranking."""
         return (*self.uncertainty, *([self.rerank] if self.rerank else []))
 

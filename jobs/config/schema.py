@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.job_text import models_in
 from ragassay.jobs.config.output import DropText, OutputConfig
-from ragassay.pipeline.detectors.config import KINDS as DETECTORS
+from ragassay.pipeline.detectors.config import DETECTOR_KINDS as DETECTORS
 from ragassay.pipeline.engines.config import ENGINE_CLASSES as ENGINES
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.slm.config import Slm

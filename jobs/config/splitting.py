@@ -6,9 +6,9 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragassay.jobs.config.section import Section
-from ragassay.pipeline.text.written_language import code_of
+from ragassay.pipeline.text.language_detection import normalize_code
 
-LanguageCode = Annotated[str, Field(pattern=r"^[a-z]{2}$"), AfterValidator(code_of)]
+LanguageCode = Annotated[str, Field(pattern=r"^[a-z]{2}$"), AfterValidator(normalize_code)]
 
 ANY: Literal["any"] = "any"
 """Value of `languages` with which rows in every language are scored."""

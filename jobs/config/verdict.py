@@ -6,12 +6,12 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragassay.jobs.config.section import Section
-from ragassay.pipeline.verdict.aggregate import NEED_POSITIVE, Mean, Positive
+from ragassay.pipeline.verdict.aggregate import POSITIVE_ONLY, Mean, PositivityPolicy
 
 BUNDLED, NONE = "bundled", "none"
 """Values of `calibration` that name no file."""
 
-DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON, DEFAULT_QUANTILE = Mean.HARMONIC, Positive.CDF, 0.01, 0.2
+DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON, DEFAULT_QUANTILE = Mean.HARMONIC, PositivityPolicy.CDF, 0.01, 0.2
 DEFAULT_SENTENCE = 0.5
 """Settings that neither a calibration nor the job file gives."""
 
@@ -47,7 +47,7 @@ class Aggregate(Section):
     """
 
     mean: Mean | None = None
-    positive: Positive | None = None
+    positive: PositivityPolicy | None = None
     epsilon: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")
@@ -56,7 +56,7 @@ class Aggregate(Section):
         return self
 
 
-def check_positive(mean: Mean, positive: Positive | None) -> None:
+def check_positive(mean: Mean, positive: PositivityPolicy | None) -> None:
     """Refuse a mean that needs positive scores under a policy that does not make them positive.
 
     Args:
@@ -66,7 +66,7 @@ def check_positive(mean: Mean, positive: Positive | None) -> None:
     Raises:
         ValueError: The mean needs positive scores.
     """
-    if mean in NEED_POSITIVE and positive is Positive.NONE:
+    if mean in POSITIVE_ONLY and positive is PositivityPolicy.NONE:
         raise PydanticCustomError(
             "config.positive-scores",
             "the {mean} mean needs positive scores: positive must be clip, cdf or shift",

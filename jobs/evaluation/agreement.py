@@ -11,7 +11,7 @@ from ragassay.jobs.evaluation.label_table import ITEM_COLUMNS, keep_latest_label
 from ragassay.jobs.evaluation.labels import LINES_SUFFIX, is_review_file
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import Folder, open_atomic
-from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
+from ragassay.pipeline.calibration.kappa import PairAgreement, measure_agreement
 from ragassay.pipeline.errors import ConfigError, InputError
 from ragassay.schemas.review import ReviewLabel
 
@@ -42,7 +42,7 @@ class ReviewerPair:
     level: str
     shared: int
     unsure: int
-    agreement: Agreement | None
+    agreement: PairAgreement | None
 
 
 def read_reviewers(files: Sequence[str]) -> dict[str, ReviewerLabels]:
@@ -86,7 +86,7 @@ def compare_reviewers(reviewers: Mapping[str, ReviewerLabels]) -> list[ReviewerP
             sure = [
                 (a == ReviewLabel.SUPPORTED, b == ReviewLabel.SUPPORTED) for a, b in shared if ReviewLabel.UNSURE not in (a, b)
             ]
-            pairs.append(ReviewerPair(first, second, level, len(shared), len(shared) - len(sure), agreement_of(sure)))
+            pairs.append(ReviewerPair(first, second, level, len(shared), len(shared) - len(sure), measure_agreement(sure)))
     return pairs
 
 

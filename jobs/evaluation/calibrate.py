@@ -26,14 +26,14 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.finalize import compute_score_moments, count_score_cells
 from ragassay.jobs.verdicts.languages import find_measured_languages
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.certify import certify, rows_needed
-from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
-from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, reached
+from ragassay.pipeline.calibration.certify import certify_threshold, min_rows_to_certify
+from ragassay.pipeline.calibration.probability import compute_calibration_error, fit_probability, predict_probabilities
+from ragassay.pipeline.calibration.target import ThresholdTarget, find_best_precision, find_threshold, measure_threshold
 from ragassay.pipeline.errors import ConfigError, FitError, InputError
 from ragassay.pipeline.members import SCORE_COLUMNS, read_scores
 from ragassay.pipeline.stages.finalize import VerdictSettings
-from ragassay.pipeline.verdict.exact_quantile import share_cut
-from ragassay.pipeline.verdict.moments import merge
+from ragassay.pipeline.verdict.exact_quantile import find_share_threshold
+from ragassay.pipeline.verdict.moments import merge_moments
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.calibration import CalibratedMember, Calibration, Certificate
 from ragassay.schemas.columns import SUPPORTED
@@ -46,7 +46,7 @@ MIN_ROWS_PER_LANGUAGE = 20
 def calibrate(
     output: Folder,
     manifest: Manifest,
-    target: Target,
+    target: ThresholdTarget,
     source: LabelSource | None,
     *,
     group_column: str | None = None,
@@ -103,7 +103,8 @@ def calibrate(
     if delta is not None:
         tau, certificate = _certify_threshold(target, delta, rows, scores, fitting)
         measured = {
-            f"held_out_{name}": v for name, v in reached(target.of, scores[~fitting], rows.is_correct[~fitting], tau).items()
+            f"held_out_{name}": v
+            for name, v in measure_threshold(target.positive_class, scores[~fitting], rows.is_correct[~fitting], tau).items()
         }
     elif target.needs_labels:
         threshold = find_threshold(target, scores, rows.is_correct)
@@ -111,9 +112,9 @@ def calibrate(
             raise FitError(
                 errors.TARGET_UNREACHABLE,
                 target=target.text,
-                kind=target.of,
+                kind=target.positive_class,
                 rows=len(rows.labels),
-                best=best_precision(target, scores, rows.is_correct),
+                best=find_best_precision(target, scores, rows.is_correct),
             )
         tau = threshold
         measured = {**_measure_in_sample(target, scores, rows, tau), **_measure_held_out(target, rows, folds)}
@@ -134,7 +135,7 @@ def calibrate(
     )
 
 
-def _check_certifiable(target: Target, delta: float, manifest: Manifest) -> None:
+def _check_certifiable(target: ThresholdTarget, delta: float, manifest: Manifest) -> None:
     if not 0 < delta < 1:
         raise ConfigError(errors.DELTA_OUT_OF_RANGE, delta=delta)
     if manifest.last_fit and manifest.last_fit.calibrated:
@@ -144,7 +145,12 @@ def _check_certifiable(target: Target, delta: float, manifest: Manifest) -> None
 
 
 def _build_calibration(
-    manifest: Manifest, target: Target, values: dict[str, str], rule: Rule, tau: float, measured: dict[str, float | None]
+    manifest: Manifest,
+    target: ThresholdTarget,
+    values: dict[str, str],
+    rule: Rule,
+    tau: float,
+    measured: dict[str, float | None],
 ) -> Calibration:
     now = datetime.now(UTC)
     equal = 1 / len(values)
@@ -152,7 +158,7 @@ def _build_calibration(
         calibration_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         created=now.isoformat(timespec="seconds"),
         target=target.text,
-        positive_class=target.of,
+        positive_class=target.positive_class,
         label=None,
         rows={},
         members={
@@ -165,7 +171,7 @@ def _build_calibration(
         positive=rule.positive.value,
         epsilon=rule.epsilon,
         threshold=tau,
-        sentence=rule.sentence,
+        sentence=rule.sentence_fraction,
         probability=None,
         certificate=None,
         measured=measured,
@@ -184,16 +190,16 @@ def _has_both_classes(good: Bools) -> bool:
 
 
 def _find_threshold_without_labels(
-    output: Folder, values: dict[str, str], rule: Rule, target: Target
+    output: Folder, values: dict[str, str], rule: Rule, target: ThresholdTarget
 ) -> tuple[float, dict[str, float | None]]:
     """Find a threshold from all responses: the quantile that flags the target share, or the mean of the history."""
     scoring = VerdictSettings(values, rule, None, "")
     scored = open_scored(output)  # not raw/, to which a run may be adding
-    moments = merge(compute_score_moments(partition, scoring) for partition in scored.partitions.values())
+    moments = merge_moments(compute_score_moments(partition, scoring) for partition in scored.partitions.values())
     if not moments.count:
         raise FitError(errors.NO_SCORE, target=target.text)
     if target.metric != "mean":
-        cut = share_cut(
+        cut = find_share_threshold(
             lambda *keys: (count_score_cells(partition, scoring, *keys) for partition in scored.partitions.values()),
             target.level,
         )
@@ -206,21 +212,21 @@ def _find_threshold_without_labels(
 
 
 def _certify_threshold(
-    target: Target, delta: float, rows: LabeledResponses, scores: Floats, fitting: Bools
+    target: ThresholdTarget, delta: float, rows: LabeledResponses, scores: Floats, fitting: Bools
 ) -> tuple[float, Certificate]:
     """Find a certified threshold.
 
     Each half uses one random response per item, because responses to one item are not independent.
     """
-    sign = 1.0 if target.of == SUPPORTED else -1.0
+    sign = 1.0 if target.positive_class == SUPPORTED else -1.0
     order = np.random.default_rng(SEED).permutation(len(scores))
     is_drawn = np.zeros(len(scores), dtype=bool)
     is_drawn[order[np.unique(rows.groups[order], return_index=True)[1]]] = True
-    is_right = rows.is_correct if target.of == SUPPORTED else ~rows.is_correct
+    is_right = rows.is_correct if target.positive_class == SUPPORTED else ~rows.is_correct
     halves = [(sign * scores[is_drawn & half], is_right[is_drawn & half]) for half in (fitting, ~fitting)]
-    cut, certificate = certify(halves[0], halves[1], target.level, delta)
+    cut, certificate = certify_threshold(halves[0], halves[1], target.level, delta)
     if cut is None:
-        needed_rows = rows_needed(target.level, delta)
+        needed_rows = min_rows_to_certify(target.level, delta)
         raise FitError(
             errors.NOT_CERTIFIED,
             target=target.text,
@@ -228,7 +234,7 @@ def _certify_threshold(
             rows=len(halves[1][0]),
             selected=certificate.selected,
             correct=certificate.correct,
-            kind=target.of,
+            kind=target.positive_class,
             bound=certificate.bound,
             needed=needed_rows,
         )
@@ -236,12 +242,14 @@ def _certify_threshold(
     return (float(np.nextafter(cut, -np.inf)) if sign > 0 else -cut), certificate
 
 
-def _measure_in_sample(target: Target, scores: Floats, rows: LabeledResponses, tau: float) -> dict[str, float | None]:
-    return {f"in_sample_{name}": v for name, v in reached(target.of, scores, rows.is_correct, tau).items()}
+def _measure_in_sample(target: ThresholdTarget, scores: Floats, rows: LabeledResponses, tau: float) -> dict[str, float | None]:
+    return {
+        f"in_sample_{name}": v for name, v in measure_threshold(target.positive_class, scores, rows.is_correct, tau).items()
+    }
 
 
 def _measure_held_out(
-    target: Target, rows: LabeledResponses, folds: list[tuple[RuleCandidate, Ints, Ints]]
+    target: ThresholdTarget, rows: LabeledResponses, folds: list[tuple[RuleCandidate, Ints, Ints]]
 ) -> dict[str, float | None]:
     """Measure, over all folds, the threshold that is fitted without the fold."""
     tau = np.full(len(rows.labels), np.nan)
@@ -250,7 +258,7 @@ def _measure_held_out(
         scores = apply_rule(fit_rule(candidate, rows, train), rows.sentence_values, rows.sentence_counts).response
         threshold = find_threshold(target, scores[train], rows.is_correct[train])
         # A fold that can't reach the target passes nothing, or flags nothing.
-        fallback = np.inf if target.of == SUPPORTED else -np.inf
+        fallback = np.inf if target.positive_class == SUPPORTED else -np.inf
         tau[test] = fallback if threshold is None else threshold
         held_scores[test] = scores[test]
     is_measured = ~np.isnan(tau)
@@ -258,7 +266,9 @@ def _measure_held_out(
         return {}
     return {
         f"held_out_{name}": v
-        for name, v in reached(target.of, held_scores[is_measured], rows.is_correct[is_measured], tau[is_measured]).items()
+        for name, v in measure_threshold(
+            target.positive_class, held_scores[is_measured], rows.is_correct[is_measured], tau[is_measured]
+        ).items()
     }
 
 
@@ -272,9 +282,11 @@ def _measure_calibration_errors(
     after = np.full(len(rows.labels), np.nan)
     for candidate, train, test in folds:
         scores = apply_rule(fit_rule(candidate, rows, train), rows.sentence_values, rows.sentence_counts).response
-        after[test] = probabilities(fit_probability(scores[train], rows.is_correct[train]), scores[test])
+        after[test] = predict_probabilities(fit_probability(scores[train], rows.is_correct[train]), scores[test])
     is_measured, has_p_yes = ~np.isnan(after), ~np.isnan(rows.p_yes_shares)
     return {
-        "ece_before": calibration_error(rows.p_yes_shares[has_p_yes], rows.is_correct[has_p_yes]) if has_p_yes.any() else None,
-        "ece_after": calibration_error(after[is_measured], rows.is_correct[is_measured]) if is_measured.any() else None,
+        "ece_before": compute_calibration_error(rows.p_yes_shares[has_p_yes], rows.is_correct[has_p_yes])
+        if has_p_yes.any()
+        else None,
+        "ece_after": compute_calibration_error(after[is_measured], rows.is_correct[is_measured]) if is_measured.any() else None,
     }

@@ -9,7 +9,13 @@ from ragassay.jobs.evaluation.labeled import LabeledResponses
 from ragassay.jobs.second_pass.escalate.written import tokens_of
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.metrics import Measure, aurocs, interval, of_both, resampling_weights
+from ragassay.pipeline.calibration.metrics import (
+    MetricValue,
+    compute_aurocs,
+    draw_resampling_weights,
+    keep_two_class_resamples,
+    percentile_interval,
+)
 from ragassay.pipeline.cascade.choose import round_down
 from ragassay.pipeline.cascade.config import UNCERTAINTY
 from ragassay.pipeline.members import ValueKind
@@ -35,7 +41,7 @@ class CascadePoint:
     share: float
     escalated: int
     tokens: int
-    measures: dict[str, Measure]
+    measures: dict[str, MetricValue]
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,9 @@ def measure_cascade(output: Folder, manifest: Manifest, rows: LabeledResponses, 
     points = []
     for number, share in enumerate(JUDGED_SHARES):
         size = round_down(share, len(is_correct))
-        measures = {name: Measure(float(v[number, 0]), *interval(v[number, 1:])) for name, v in values[when].items()}
+        measures = {
+            name: MetricValue(float(v[number, 0]), *percentile_interval(v[number, 1:])) for name, v in values[when].items()
+        }
         points.append(CascadePoint(share, size, int(tokens[orders[when][:size]].sum()), measures))
     return CascadeCurve(
         judge=manifest.judge.name,
@@ -129,7 +137,7 @@ class _JudgedResponses:
         return {
             "balanced_accuracy": (1 - alarms / positives + caught / negatives) / 2,
             "f1_hallucinated": 2 * caught / (caught + alarms + negatives),
-            "auroc": aurocs(np.where(escalated, self.margins[1], self.margins[0]), self.is_correct, weights),
+            "auroc": compute_aurocs(np.where(escalated, self.margins[1], self.margins[0]), self.is_correct, weights),
         }
 
 
@@ -142,8 +150,8 @@ def _scale_margins(values: Floats, thresholds: Floats) -> Floats:
 def _resample_items(groups: Ints, is_correct: Bools, resamples: int) -> Floats:
     """Return the rows as they are, then resamples of whole items that contain both classes: array (1 + resamples, rows)."""
     numbers = np.unique(groups, return_inverse=True)[1]
-    drawn = resampling_weights(numbers, resamples, 0) if resamples else np.empty((0, len(is_correct)))
-    return np.concatenate([np.ones((1, len(is_correct))), of_both(drawn, is_correct)])
+    drawn = draw_resampling_weights(numbers, resamples, 0) if resamples else np.empty((0, len(is_correct)))
+    return np.concatenate([np.ones((1, len(is_correct))), keep_two_class_resamples(drawn, is_correct)])
 
 
 def _rank_responses(rows: LabeledResponses, judged: Bools, manifest: Manifest) -> dict[str, Ints]:

@@ -7,10 +7,10 @@ import numpy as np
 
 from ragassay.jobs.evaluation.labeled import LabeledResponses
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.metrics import auroc
-from ragassay.pipeline.calibration.weights import fit_weights
-from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
-from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.calibration.metrics import compute_auroc
+from ragassay.pipeline.calibration.weights import fit_member_weights
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, list_valid_pairs
+from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.manifest import FitRecord, Manifest
 
@@ -68,12 +68,12 @@ def choose_rule(rows: LabeledResponses, stored_rule: Rule, selected: Bools) -> R
                 scores = apply_rule(
                     replace(choice.rule, weights=fitted_weights), rows.sentence_values, rows.sentence_counts
                 ).response
-            aurocs.append(auroc(scores[test], rows.is_correct[test]))
+            aurocs.append(compute_auroc(scores[test], rows.is_correct[test]))
         return np.array(aurocs)
 
     stored_auroc = measure_folds(RuleCandidate(stored_rule, False))
     best, best_gain = RuleCandidate(stored_rule, False), 0.0
-    for mean, policy in legal_pairs(stored_rule.sentence is not None):
+    for mean, policy in list_valid_pairs(stored_rule.sentence_fraction is not None):
         for fitted_weights in (False, True) if has_several_members else (False,):
             choice = RuleCandidate(replace(stored_rule, mean=mean, positive=policy), fitted_weights)
             gains = measure_folds(choice) - stored_auroc
@@ -95,7 +95,7 @@ def _fit_member_weights(rule: Rule, rows: LabeledResponses, selected: Ints | Boo
     starts = np.cumsum(rows.sentence_counts) - rows.sentence_counts
     z = [np.fmin.reduceat((v - rule.fits[name].mu) / rule.fits[name].sigma, starts) for name, v in rows.sentence_values.items()]
     # A detector without a value is no evidence either way, like a z-score of 0.
-    weights = fit_weights(np.nan_to_num(np.stack(z, axis=1))[selected], rows.is_correct[selected])
+    weights = fit_member_weights(np.nan_to_num(np.stack(z, axis=1))[selected], rows.is_correct[selected])
     return dict(zip(rows.sentence_values, map(float, weights), strict=True))
 
 
@@ -126,10 +126,10 @@ def score_by_other_half(rows: LabeledResponses, stored_rule: Rule) -> Floats:
     return ranks
 
 
-def read_stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
+def read_stored_rule(manifest: Manifest, fits: Mapping[str, NormalizationFit]) -> Rule:
     """Return the rule of the latest verdicts, with these mu and sigma."""
     record = require_fit(manifest)
-    return Rule(fits, Mean(record.mean), Positive(record.positive), record.epsilon, record.weights, record.sentence)
+    return Rule(fits, Mean(record.mean), PositivityPolicy(record.positive), record.epsilon, record.weights, record.sentence)
 
 
 def require_fit(manifest: Manifest) -> FitRecord:

@@ -27,13 +27,13 @@ from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, open_scored
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.prediction_powered import (
-    LEVEL,
-    Sample,
-    Share,
-    classical,
-    labels_to_halve,
-    powered,
-    share_of,
+    CONFIDENCE,
+    LabeledSample,
+    ShareEstimate,
+    build_classical_cells,
+    build_powered_cells,
+    count_labels_to_halve,
+    estimate_share,
 )
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.columns import HALLUCINATED, Status
@@ -150,7 +150,7 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
     result = Estimate(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         source=strip_credentials(source.file) if source.file else source.column,
-        level=LEVEL,
+        level=CONFIDENCE,
         where=dict(source.where),
         excluded=rows.excluded,
         unscored=rows.unscored,
@@ -235,7 +235,7 @@ def _weigh_rows(keys: pa.ChunkedArray, scored_shares: Floats) -> Floats:
     return 1 / np.where(file_numbers < len(scored_shares), scored_shares[np.minimum(file_numbers, len(scored_shares) - 1)], 1.0)
 
 
-def _build_sample(source: LabelSource, rows: _ScoredRows, labels: pl.DataFrame) -> tuple[Sample, list[str], bool]:
+def _build_sample(source: LabelSource, rows: _ScoredRows, labels: pl.DataFrame) -> tuple[LabeledSample, list[str], bool]:
     """Build the labeled sample.
 
     Returns:
@@ -263,9 +263,9 @@ def _build_sample(source: LabelSource, rows: _ScoredRows, labels: pl.DataFrame) 
     is_weighted = not missing
     names = sorted({stratum or "" for stratum, _ in sampled})
     number_of = {name: number for number, name in enumerate(names)} if is_weighted else dict.fromkeys(names, 0)
-    sample = Sample(
+    sample = LabeledSample(
         rows=np.array(numbers, dtype=np.int64),
-        wrong=np.array([rows.labels[number] is not Label.CORRECT for number in numbers]),
+        hallucinated=np.array([rows.labels[number] is not Label.CORRECT for number in numbers]),
         weights=np.array([1 / (probability or 1) for _, probability in sampled]),
         strata=np.array([number_of[stratum or ""] for stratum, _ in sampled], dtype=np.int64),
     )
@@ -285,10 +285,10 @@ class _RateEstimator:
 
     flagged: Bools
     scores: Floats
-    sample: Sample
+    sample: LabeledSample
     row_weights: Floats | None
 
-    def labeled_sample(self) -> tuple[Sample, Bools]:
+    def labeled_sample(self) -> tuple[LabeledSample, Bools]:
         """Return the labeled rows, weighted by the rows that each represents, and whether they are flagged."""
         rows = self.sample.rows
         weights = self.sample.weights * (1.0 if self.row_weights is None else self.row_weights[rows])
@@ -299,22 +299,22 @@ class _RateEstimator:
         sample, row_weights = self.sample, None if self.row_weights is None else self.row_weights[selected]
         is_inside = selected[sample.rows]
         number = np.cumsum(selected) - 1
-        part_sample = Sample(
-            number[sample.rows[is_inside]], sample.wrong[is_inside], sample.weights[is_inside], sample.strata[is_inside]
+        part_sample = LabeledSample(
+            number[sample.rows[is_inside]], sample.hallucinated[is_inside], sample.weights[is_inside], sample.strata[is_inside]
         )
         labels, size = len(part_sample.rows), int(selected.sum())
         flagged = self.flagged[selected]
-        estimate_cells = powered(flagged, self.scores[selected], part_sample, row_weights) if labels else None
+        estimate_cells = build_powered_cells(flagged, self.scores[selected], part_sample, row_weights) if labels else None
         return RateRecord(
             subset=name,
             rows=size,
             labels=labels,
-            hallucinated=int(part_sample.wrong.sum()),
+            hallucinated=int(part_sample.hallucinated.sum()),
             flagged=float(np.average(flagged, weights=row_weights)),
             labeled_flagged=float(flagged[part_sample.rows].mean()) if labels else None,
-            powered=_to_record(share_of(estimate_cells)) if estimate_cells else None,
-            classical=_to_record(share_of(classical(size, part_sample, row_weights))) if labels else None,
-            more_labels=labels_to_halve(estimate_cells, labels, size) if estimate_cells else None,
+            powered=_to_record(estimate_share(estimate_cells)) if estimate_cells else None,
+            classical=_to_record(estimate_share(build_classical_cells(size, part_sample, row_weights))) if labels else None,
+            more_labels=count_labels_to_halve(estimate_cells, labels, size) if estimate_cells else None,
             population=None if row_weights is None else float(row_weights.sum()),
         )
 
@@ -335,7 +335,7 @@ class _RateEstimator:
         ]  # fmt: skip
 
 
-def _measure_coverage(rows: _ScoredRows, sample: Sample, partition_codes: Ints, labels: pl.DataFrame) -> LabelCoverage:
+def _measure_coverage(rows: _ScoredRows, sample: LabeledSample, partition_codes: Ints, labels: pl.DataFrame) -> LabelCoverage:
     """Measure which rows the reviewed sample covers, unlabeled ones included."""
     keys = [rows.row_keys[number] for number in rows.undecided]
     undecided = labels.filter(pl.col("row_key").is_in(keys)).unique("row_key", keep="first", maintain_order=True)
@@ -348,13 +348,13 @@ def _measure_coverage(rows: _ScoredRows, sample: Sample, partition_codes: Ints, 
     )
 
 
-def _to_record(share: Share) -> ShareRecord:
+def _to_record(share: ShareEstimate) -> ShareRecord:
     return ShareRecord(share.value, share.low, share.high)
 
 
 def make_notes(
     overall: RateRecord,
-    sample: Sample,
+    sample: LabeledSample,
     flagged: Bools,
     strata: Sequence[str],
     undecided: int,
@@ -427,7 +427,7 @@ def _check_coverage(coverage: LabelCoverage, overall: RateRecord) -> Iterator[st
         )
 
 
-def _check_verdict_shares(overall: RateRecord, sample: Sample, flagged: Bools, *, weighted: bool) -> Iterator[str]:
+def _check_verdict_shares(overall: RateRecord, sample: LabeledSample, flagged: Bools, *, weighted: bool) -> Iterator[str]:
     """Check that the labeled rows are flagged as often as all rows; weights count as their effective sample size (Kish)."""
     from scipy.stats import binom
 

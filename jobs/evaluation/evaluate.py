@@ -28,13 +28,21 @@ from ragassay.jobs.runtime.endings import is_disk_full
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.fit import fit_members
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.metrics import Measure, auroc, aurocs, interval, measure, of_both, resample_parts
+from ragassay.pipeline.calibration.metrics import (
+    MetricValue,
+    compute_auroc,
+    compute_aurocs,
+    compute_metrics,
+    iterate_resampling_weights,
+    keep_two_class_resamples,
+    percentile_interval,
+)
 from ragassay.pipeline.errors import FitError, InputError, OutputError
 from ragassay.pipeline.members import ValueKind
 from ragassay.pipeline.slm.judge import Judge, judge_rows
-from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
-from ragassay.pipeline.verdict.moments import moments_of
-from ragassay.pipeline.verdict.normalize import Fit, ensemble
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, list_valid_pairs
+from ragassay.pipeline.verdict.moments import compute_moments
+from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.versioned import Record
@@ -92,7 +100,7 @@ class ScoreMeasures:
 
     name: str
     rows: int
-    measures: dict[str, Measure]
+    measures: dict[str, MetricValue]
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,7 @@ class Slice:
     rows: int
     correct: float
     flagged: float
-    auroc: Measure | None
+    auroc: MetricValue | None
 
 
 @dataclass(frozen=True)
@@ -298,9 +306,9 @@ def compute_histogram_edges(scores: Floats) -> Floats:
     return np.linspace(low, high, HISTOGRAM_BINS + 1)
 
 
-def _make_histograms(rows: LabeledResponses, scores: Mapping[str, Floats], policy: Positive) -> list[Histogram]:
+def _make_histograms(rows: LabeledResponses, scores: Mapping[str, Floats], policy: PositivityPolicy) -> list[Histogram]:
     whole_names = [name for name in scores if name.endswith(", whole response")]
-    policy = Positive.CLIP if policy is Positive.NONE else policy
+    policy = PositivityPolicy.CLIP if policy is PositivityPolicy.NONE else policy
     names = [AS_FINALIZED, *whole_names, f"{Mean.GEOMETRIC}, {policy}", f"{Mean.HARMONIC}, {policy}"]
     labels = np.array(rows.labels)
     histograms = []
@@ -348,11 +356,11 @@ def _compare_responses(
 
 def _measure_score(
     score: Floats, is_correct: Bools, groups: Ints, supported: Bools | None, resamples: int
-) -> dict[str, Measure]:
+) -> dict[str, MetricValue]:
     advance(1, "steps")
     if is_correct.all() or not is_correct.any():
         return {}
-    return measure(score, is_correct, np.unique(groups, return_inverse=True)[1], passed=supported, resamples=resamples)
+    return compute_metrics(score, is_correct, np.unique(groups, return_inverse=True)[1], passed=supported, resamples=resamples)
 
 
 def _compare_sentences(rows: LabeledResponses, scores: Mapping[str, Floats], resamples: int) -> Comparison | None:
@@ -378,7 +386,7 @@ def _compare_with_ensemble(
     rows: LabeledResponses, scores: Mapping[str, Floats], sentence_scores: Mapping[str, Floats], resamples: int
 ) -> dict[str, list[Difference]]:
     """Compare every score with the ensemble, except means and policies."""
-    means = {f"{mean}, {policy}" for mean, policy in legal_pairs()}
+    means = {f"{mean}, {policy}" for mean, policy in list_valid_pairs()}
     others = {name: score for name, score in scores.items() if name not in means}
     *_, (name, _) = _list_comparisons(rows.labels)
     result = {name: compare_auroc(others, AS_FINALIZED, rows.is_correct, rows.groups, resamples)}
@@ -410,8 +418,8 @@ def _measure_slices(rows: LabeledResponses, column: str, resamples: int) -> list
     return slices
 
 
-def _fit_member(name: str, value: str, values: Floats) -> Fit:
-    moments = moments_of(values[~np.isnan(values)])
+def _fit_member(name: str, value: str, values: Floats) -> NormalizationFit:
+    moments = compute_moments(values[~np.isnan(values)])
     return ValueKind(value).fit(name, moments)
 
 
@@ -459,7 +467,7 @@ def score_responses(rows: LabeledResponses, rule: Rule) -> dict[str, Floats]:
     for name, values_of_whole in rows.whole_values.items():
         if not np.isnan(values_of_whole).all():
             scores[f"{name}, whole response"] = values_of_whole
-    for mean, policy in legal_pairs():
+    for mean, policy in list_valid_pairs():
         rule_of_mean = Rule(rule.fits, mean, policy, rule.epsilon, rule.weights)
         scores[f"{mean}, {policy}"] = apply_rule(rule_of_mean, rows.sentence_values, rows.sentence_counts).response
     return scores
@@ -472,7 +480,7 @@ def score_baselines(rows: LabeledResponses) -> dict[str, Floats]:
 
 def score_sentences(rows: LabeledResponses, rule: Rule) -> dict[str, Floats]:
     """Score sentences, labeled or not: name -> a score per sentence, NaN if there is none."""
-    scores = {ENSEMBLE: ensemble(rows.sentence_values, rule.fits, rule.weights)}
+    scores = {ENSEMBLE: combine_members(rows.sentence_values, rule.fits, rule.weights)}
     if len(rows.sentence_values) > 1:
         scores |= {f"{name}{ALONE_SUFFIX}": values for name, values in rows.sentence_values.items()}
     return scores | {
@@ -505,21 +513,21 @@ def compare_auroc(
         if is_correct[has_both].any() and not is_correct[has_both].all()
     }
     resampled: dict[str, list[Floats]] = {name: [] for name in rows_with_both}
-    for weights in resample_parts(groups, resamples):
+    for weights in iterate_resampling_weights(groups, resamples):
         reference_aurocs: dict[bytes, Floats] = {}  # most scores exist for the same rows
         for name, has_both in rows_with_both.items():
-            weights_of_rows = of_both(weights[:, has_both], is_correct[has_both])
+            weights_of_rows = keep_two_class_resamples(weights[:, has_both], is_correct[has_both])
             key = has_both.tobytes()
             if key not in reference_aurocs:
-                reference_aurocs[key] = aurocs(scores[reference][has_both], is_correct[has_both], weights_of_rows)
+                reference_aurocs[key] = compute_aurocs(scores[reference][has_both], is_correct[has_both], weights_of_rows)
             resampled[name].append(
-                aurocs(scores[name][has_both], is_correct[has_both], weights_of_rows) - reference_aurocs[key]
+                compute_aurocs(scores[name][has_both], is_correct[has_both], weights_of_rows) - reference_aurocs[key]
             )
     result = []
     for name, has_both in rows_with_both.items():
         weights_of_rows, labels = scores[name][has_both], is_correct[has_both]
-        value = auroc(weights_of_rows, labels) - auroc(scores[reference][has_both], labels)
-        low, high = interval(np.concatenate(resampled[name])) if resamples else (None, None)
+        value = compute_auroc(weights_of_rows, labels) - compute_auroc(scores[reference][has_both], labels)
+        low, high = percentile_interval(np.concatenate(resampled[name])) if resamples else (None, None)
         result.append(Difference(name, int(has_both.sum()), value, low, high))
     return result
 

@@ -27,11 +27,11 @@ from ragassay.jobs.output.snapshot import check_row_count
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.baselines import share_in_context, words, words_of
-from ragassay.pipeline.calibration.metrics import group_numbers
+from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share, extract_words
+from ragassay.pipeline.calibration.metrics import number_groups
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.members import ValueKind, convert_logprobs, read_logprobs, read_members, read_scores
-from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.schemas.columns import SUPPORTED, Status
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
@@ -164,7 +164,7 @@ def read_partition_stats(output: Folder, values: dict[str, str]) -> dict[str, Pa
     return stats_by_partition
 
 
-def fit_all_partitions(output: Folder, values: dict[str, str]) -> dict[str, Fit]:
+def fit_all_partitions(output: Folder, values: dict[str, str]) -> dict[str, NormalizationFit]:
     """Fit mu and sigma of every member to all partitions."""
     stats = read_partition_stats(output, values)
     return fit_members(Normalize(), values, stats, list(stats), 1)
@@ -208,7 +208,7 @@ def load_labeled(
     used_labels = label_table.filter(pl.col("row_key").is_in(pl.Series(row_keys).implode()))
     return LabeledResponses(
         labels=labels,
-        groups=group_numbers(collector.columns["group"]),
+        groups=number_groups(collector.columns["group"]),
         grouped_by=group_column or "context",
         scores=collector.array("score"),
         supported=collector.array("passed") == 1,
@@ -285,13 +285,15 @@ def _collect(
         collector.add("texts", list(zip(table["question"].to_pylist(), contexts, responses, strict=True)))
     for context, response, sentences in zip(contexts, responses, table["sentences"].to_pylist(), strict=True):
         context_words, sentence_texts = (
-            words_of(context or []),
+            collect_words(context or []),
             [s["text"] or "" for s in sentences],
         )  # an output may lack texts
-        collector.add_array("words", np.array([len(words(response or ""))]))
-        collector.add_array("overlap", np.array([share_in_context(response or "", context_words)]))
-        collector.add_array("sentence words", np.array([len(words(text)) for text in sentence_texts]))
-        collector.add_array("sentence overlap", np.array([share_in_context(text, context_words) for text in sentence_texts]))
+        collector.add_array("words", np.array([len(extract_words(response or ""))]))
+        collector.add_array("overlap", np.array([compute_context_share(response or "", context_words)]))
+        collector.add_array("sentence words", np.array([len(extract_words(text)) for text in sentence_texts]))
+        collector.add_array(
+            "sentence overlap", np.array([compute_context_share(text, context_words) for text in sentence_texts])
+        )
 
 
 def _name_groups(table: pa.Table, group_column: str | None, contexts: Sequence[Sequence[str | None]]) -> list[str]:

@@ -19,7 +19,7 @@ from ragassay.jobs.export.rows import (
     make_response_message,
     rank_row,
 )
-from ragassay.pipeline.text.near_duplicates import Sketch, near_duplicates, sketch_of
+from ragassay.pipeline.text.near_duplicates import ShingleHashes, find_near_duplicates, hash_shingles
 from ragassay.schemas.columns import SUPPORTED
 
 MESSAGE_TYPE = pa.struct([("role", pa.string()), ("content", pa.string())])
@@ -61,10 +61,10 @@ def make_messages(read: RowReader, options: ExportOptions, tally: ExportTally) -
 
 def _find_near_duplicates(read: RowReader, options: ExportOptions, similarity: float) -> set[int]:
     """Find rows whose question nearly equals that of a better-scored row: their row numbers."""
-    ranked: list[tuple[tuple[float, str, str], int, Sketch]] = []
+    ranked: list[tuple[tuple[float, str, str], int, ShingleHashes]] = []
     for number, row in enumerate(read([*SCALARS, "question", "context"])):
         if find_omission_reason(row, options) is None and (row["question"] or "").strip():
-            ranked.append((rank_row(row), number, sketch_of(row["question"])))
+            ranked.append((rank_row(row), number, hash_shingles(row["question"])))
     ranked.sort(key=lambda item: item[:2])
     numbers = [number for _, number, _ in ranked]
-    return {numbers[i] for i in near_duplicates([sketch for *_, sketch in ranked], similarity)}
+    return {numbers[i] for i in find_near_duplicates([sketch for *_, sketch in ranked], similarity)}

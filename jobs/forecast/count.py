@@ -21,11 +21,11 @@ from ragassay.pipeline.slm.row_prompts import prefix_sort_key
 from ragassay.pipeline.slm.score import group_calls, hash_row, sort_prompts
 from ragassay.pipeline.slm.served import render_prompt
 from ragassay.pipeline.stages.rerank import select_rerank_rows
-from ragassay.pipeline.text.split import load_splitter, split
-from ragassay.pipeline.token_tree.tree import size
+from ragassay.pipeline.text.split import load_splitter, split_sentences
+from ragassay.pipeline.token_tree.tree import count_tree_tokens
 from ragassay.pipeline.uncertainty.config import Uncertainty
-from ragassay.pipeline.uncertainty.prompt import answer_encoder
-from ragassay.pipeline.uncertainty.reader import Prompt, packs
+from ragassay.pipeline.uncertainty.model import PromptAndText, pack_prompts
+from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
 from ragassay.schemas.columns import Status
 
 USUAL_ANSWER = 80
@@ -112,7 +112,7 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
     slms = job.scoring_slms
     counts = {slm.name: _count_served(slm) if slm.engine.IS_SERVED else _count_local(slm, nlp) for slm in slms}
     counts |= {members[0].name: _count_read(members[0]) for members in job.members.reading_groups}
-    encoder = answer_encoder(job.members.rerank, load_tokenizer(job.members.rerank)) if job.members.rerank else None
+    encoder = make_answer_encoder(job.members.rerank, load_tokenizer(job.members.rerank)) if job.members.rerank else None
     seen: set[bytes] = set()
     result = []
     for table in stretches:
@@ -142,7 +142,12 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
 
 def _reranked_tokens(table: pa.Table, encoder: PromptEncoder) -> int:
     """Tokens of every different passage with its question behind it, of the rows whose passages are put in order."""
-    pairs = {(found.question, passage) for found in select_rerank_rows(table)[1] if found.has_order for passage in found.worded}
+    pairs = {
+        (found.question, passage)
+        for found in select_rerank_rows(table)[1]
+        if found.can_be_ranked
+        for passage in found.nonempty_passages
+    }
     encoded = encoder.encode([("", [passage], [question]) for question, passage in sorted(pairs)])
     return sum(len(one.head) + len(one.tails[0]) for one in encoded)
 
@@ -153,14 +158,14 @@ def _count_local(slm: Slm, nlp: Any) -> Count:
 
     def count(rows: Sequence[Row]) -> Asked:
         ordered, parts = sorted(rows, key=prefix_sort_key), []
-        for call in group_calls(ordered, slm, builder, slm.get_window() - 1, lambda text: split(nlp, [text])[0]):
+        for call in group_calls(ordered, slm, builder, slm.get_window() - 1, lambda text: split_sentences(nlp, [text])[0]):
             prompts = sort_prompts(call)
             parts.append(
                 Asked(
                     prompts=len(prompts),
                     tokens=sum(map(len, prompts)),
                     computed=sum(map(tree.add, prompts)),
-                    distinct=size(prompts),
+                    distinct=count_tree_tokens(prompts),
                     windowed=sum(plan.windows > 1 for plan in call),
                     too_long=sum(plan.error is not None for plan in call),
                 )
@@ -173,13 +178,13 @@ def _count_local(slm: Slm, nlp: Any) -> Count:
 def _count_read(member: Uncertainty) -> Count:
     """What a model of `uncertainty` reads: each response once behind its context, what rows of a pass share once; of its own
     answers the prompts alone, since nobody knows them here."""
-    logged, encoder = member.text == "response", answer_encoder(member, load_tokenizer(member))
+    logged, encoder = member.text == "response", make_answer_encoder(member, load_tokenizer(member))
 
     def count(rows: Sequence[Row]) -> Asked:
         encoded = encoder.encode([(row.question, row.context, [row.response if logged else ""]) for row in rows])
-        prompts: list[Prompt] = [(one.head, one.tails[0]) for one in encoded]
-        trees = [[tuple(prompts[i][0] + prompts[i][1]) for i in pack] for pack in packs(prompts)]
-        computed = sum(map(size, trees))
+        prompts: list[PromptAndText] = [(one.head, one.tails[0]) for one in encoded]
+        trees = [[tuple(prompts[i][0] + prompts[i][1]) for i in pack] for pack in pack_prompts(prompts)]
+        computed = sum(map(count_tree_tokens, trees))
         tokens = sum(len(prompt) for tree in trees for prompt in tree)
         return Asked(prompts=len(rows), tokens=tokens, computed=computed, distinct=computed)
 

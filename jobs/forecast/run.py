@@ -26,7 +26,7 @@ from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.languages import settle_languages
 from ragassay.pipeline.engines.prepare import prepare_model
 from ragassay.pipeline.stages.stage import run_contained
-from ragassay.pipeline.text.redact import redacted, redaction_of
+from ragassay.pipeline.text.redact import make_redaction, redact_rows
 from ragassay.schemas.columns import passthrough_name
 
 
@@ -103,9 +103,9 @@ def _split_sample(job: Job, logs: Logs, rows: int) -> tuple[list[pa.Table], floa
     language = [passthrough_name(job.splitting.language_column)] if job.splitting.language_column else []
     stretches = read_sample(logs, job.input.columns, rows, carried=language)
     started = time.process_time()
-    redaction = redaction_of(job.input.redact)
+    redaction = make_redaction(job.input.redact)
     step = make_split_stage(settle_languages(job, make_fingerprint(job)))
-    split = [run_contained(step, redacted(table, redaction)) for table in stretches]
+    split = [run_contained(step, redact_rows(table, redaction)) for table in stretches]
     if job.members.detectors:
         frequencies = count_table_frequencies(split, job.splitting)
         detect = make_detect_stage(job, lambda: frequencies)

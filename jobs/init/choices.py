@@ -9,7 +9,7 @@ from ragassay.jobs.init.columns import Column, mean
 from ragassay.jobs.init.names import ColumnRole, is_conversation_name, is_metadata_name, quote_names, rate_name
 from ragassay.jobs.input.documents import parse_documents
 from ragassay.jobs.input.messages import Conversation, parse_conversation, parse_turns
-from ragassay.pipeline.calibration.baselines import share_in_context, words_of
+from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share
 
 MAX_CANDIDATES = 8  # compared columns per role; logs may have hundreds of text columns
 COMPARED_ROWS = 100  # rows whose response words are searched in the context
@@ -88,7 +88,7 @@ def choose_columns(columns: Sequence[Column]) -> dict[ColumnRole, ColumnChoice]:
 def _mean_shared_words(response: Column, context: Column) -> float | None:
     """Return the mean share of a response's words in the context; None if no row has both."""
     both = [(r, c) for r, c in zip(response.texts, context.texts, strict=True) if r and c][:COMPARED_ROWS]
-    return mean([share_in_context(r, words_of([c])) for r, c in both]) if both else None
+    return mean([compute_context_share(r, collect_words([c])) for r, c in both]) if both else None
 
 
 def _can_be_question(column: Column) -> bool:

@@ -9,8 +9,8 @@ from ragassay.jobs.output.fingerprint import find_differences, setting_of
 from ragassay.jobs.storage.folder import Folder, check_outside_output, file_location, locate_file
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
-from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 
@@ -145,7 +145,7 @@ def write_calibration(calibration: Calibration, target: CalibrationTarget) -> st
 
 def make_rule(calibration: Calibration) -> Rule:
     """Create the rule by which a calibration turns member values into scores."""
-    fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in calibration.members.items()}
+    fits = {name: NormalizationFit(m.mu, m.sigma, m.count, m.low) for name, m in calibration.members.items()}
     weights = {name: m.weight for name, m in calibration.members.items()}
-    mean, positive = Mean(calibration.mean), Positive(calibration.positive)
+    mean, positive = Mean(calibration.mean), PositivityPolicy(calibration.positive)
     return Rule(fits, mean, positive, calibration.epsilon, weights, calibration.sentence)

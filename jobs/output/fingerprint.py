@@ -9,9 +9,9 @@ from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.output import errors
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.text.redact import identity
+from ragassay.pipeline.text.redact import redaction_identity
 from ragassay.pipeline.text.spacy_import import import_spacy
-from ragassay.pipeline.uncertainty.config import ReadingModel
+from ragassay.pipeline.uncertainty.config import UncertaintyModelConfig
 from ragassay.schemas.columns import METHOD_VERSION, SCHEMA_VERSION
 
 
@@ -33,7 +33,7 @@ def make_fingerprint(job: Job) -> dict[str, Any]:
         "detectors": {detector.name: detector.identity() for detector in members.detectors},
         "uncertainty": {member.name: _model_identity(member) for member in members.uncertainty},
         "rerank": _model_identity(members.rerank) if members.rerank else None,
-        "redact": identity(redact) if redact else None,
+        "redact": redaction_identity(redact) if redact else None,
         "drop_text": drop_text.model_dump(mode="json") if drop_text else None,
         "languages": _languages(splitting),
     }
@@ -57,7 +57,7 @@ def _column_identity(columns: Columns) -> dict[str, Any]:
     return columns.model_dump(mode="json", exclude=unused)
 
 
-def _model_identity(model: Slm | ReadingModel) -> dict[str, Any]:
+def _model_identity(model: Slm | UncertaintyModelConfig) -> dict[str, Any]:
     return {**model.engine.identify_weights(model), **model.identity()}
 
 

@@ -18,7 +18,7 @@ from ragassay.jobs.report.responses import ShownResponse, read_responses
 from ragassay.jobs.report.scales import MemberScales
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import InputError
-from ragassay.pipeline.verdict.moments import merge, moments_of
+from ragassay.pipeline.verdict.moments import compute_moments, merge_moments
 from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, Status
 from ragassay.schemas.stats import Moments
 
@@ -149,7 +149,7 @@ def _count_rows(data: ReportData, table: pa.Table, partition: str) -> None:
     del data.judge_decisions[ENSEMBLE]
     scored = table.filter(pc.is_valid(table["score"]))
     data.sentence_count += pc.sum(pc.list_value_length(scored["sentences"])).as_py() or 0
-    data.score_moments = merge([data.score_moments, moments_of(scored["score"].to_numpy())])
+    data.score_moments = merge_moments([data.score_moments, compute_moments(scored["score"].to_numpy())])
     data.thresholds |= set(pc.unique(scored["threshold"]).to_pylist())
     failed = table.filter(pc.not_equal(table["status"], Status.OK.value)).select(["status", "row_id", "error"])
     for status in pc.unique(failed["status"]).to_pylist():

@@ -8,7 +8,7 @@ import numpy as np
 
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.report.explanations import ShownExplanation
-from ragassay.pipeline.detectors.terms import content_words
+from ragassay.pipeline.detectors.terms import find_content_words
 
 MAX_CHARACTERS = 20_000
 MISSING, NEW, BEST, QUOTE = "missing", "new", "best", "quote"
@@ -48,7 +48,7 @@ def mark_sentence(text: str, missing_terms: Iterable[str], known_stems: Set[str]
     shown = text[:MAX_CHARACTERS]
     spans: list[Span] = []
     if known_stems is not None:
-        spans += [(start, end, NEW) for start, end, stem in content_words(shown, language) if stem not in known_stems]
+        spans += [(start, end, NEW) for start, end, stem in find_content_words(shown, language) if stem not in known_stems]
     for term in dict.fromkeys(missing_terms):
         if words := term.split():
             # A number must not match within a longer one, and a name's words may be on two lines.

@@ -39,7 +39,7 @@ from ragassay.jobs.report.tables import (
     make_evaluation_tables,
 )
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.pipeline.verdict.moments import quantile, upper_edge
+from ragassay.pipeline.verdict.moments import estimate_quantile, get_bucket_edge
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run
 
 FOLDER = Path(__file__).parent
@@ -236,10 +236,10 @@ def _draw_histograms(data: ReportData, evaluation: Evaluation | None) -> list[di
         ]
     if not data.score_moments.count:
         return []
-    low, high = quantile(data.score_moments, 0.005), quantile(data.score_moments, 0.995)
+    low, high = estimate_quantile(data.score_moments, 0.005), estimate_quantile(data.score_moments, 0.995)
     edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
     clipped = [
-        (min(max(upper_edge(bucket), edges[0]), edges[-1]), count) for bucket, count in data.score_moments.buckets.items()
+        (min(max(get_bucket_edge(bucket), edges[0]), edges[-1]), count) for bucket, count in data.score_moments.buckets.items()
     ]
     counts, _ = np.histogram([score for score, _ in clipped], edges, weights=[count for _, count in clipped])
     chart = draw_histogram("scores", edges.tolist(), {"": counts.tolist()}, sorted(data.thresholds), "responses by score")

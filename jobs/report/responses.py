@@ -10,8 +10,8 @@ from ragassay.jobs.report.explanations import ExplanationSummary, ShownExplanati
 from ragassay.jobs.report.marks import Piece, mark_passages, mark_sentence
 from ragassay.jobs.report.scales import MemberScales, MemberScore, list_member_scores
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.calibration.baselines import nearest, words
-from ragassay.pipeline.detectors.terms import known_terms
+from ragassay.pipeline.calibration.baselines import extract_words, find_nearest_passage
+from ragassay.pipeline.detectors.terms import collect_known_terms
 from ragassay.pipeline.reasoning.categories import OF_DETECTORS
 from ragassay.schemas.columns import HALLUCINATED
 
@@ -175,8 +175,8 @@ def _cut_response(
     detailed = {i for i in shown if sentences[i]["flagged"]}
     if not detailed and row["verdict"] == HALLUCINATED:
         detailed = set(worst[:1])  # a judge decided, or the whole is worse than its parts
-    known_stems = known_terms(response, [*context, row["question"]], scales.language) if detailed else None
-    passage_words = [set(words(passage)) for passage in context]
+    known_stems = collect_known_terms(response, [*context, row["question"]], scales.language) if detailed else None
+    passage_words = [set(extract_words(passage)) for passage in context]
     parts: list[str | ShownSentence] = []
     end = 0
     for i, sentence in enumerate(sentences):
@@ -210,7 +210,7 @@ def _make_sentence(
         text=sentence["text"],
         score=sentence["score"],
         flagged=bool(sentence["flagged"]),
-        passage=evidence["passage"] if evidence["passage"] is not None else nearest(sentence["text"], passages),
+        passage=evidence["passage"] if evidence["passage"] is not None else find_nearest_passage(sentence["text"], passages),
         missing=tuple((OF_DETECTORS.get(term["kind"], ""), f"{term['kind']} {term['text']}") for term in evidence["missing"]),
         explanation=explanation,
         number=number,

@@ -36,7 +36,7 @@ from ragassay.jobs.evaluation.evaluate import (
 )
 from ragassay.jobs.evaluation.labeled import UNEQUAL_SAMPLING
 from ragassay.jobs.export.run import ExportResult
-from ragassay.pipeline.calibration.metrics import Measure
+from ragassay.pipeline.calibration.metrics import MetricValue
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
 from ragassay.schemas.manifest import DriftCheck
@@ -224,7 +224,7 @@ def describe_normalization(evaluation: Evaluation) -> str:
     )
 
 
-def _format_measure(measure: Measure | None, *, with_threshold: bool = False) -> str:
+def _format_measure(measure: MetricValue | None, *, with_threshold: bool = False) -> str:
     """Format a value with its interval, and on request its threshold."""
     if measure is None:
         return ""
@@ -379,7 +379,7 @@ def _shorten_line(text: str, size: int) -> str:
 class _ScoreLevel:
     """Responses or sentences: AUROC of each score, and its difference from the ensemble's."""
 
-    aurocs: Mapping[str, Measure]
+    aurocs: Mapping[str, MetricValue]
     differences: Mapping[str, Difference]
 
 
@@ -555,7 +555,7 @@ def print_agreement(comparisons: Sequence[ReviewerPair], disagreements: Sequence
     for pair in comparisons:
         agreement = pair.agreement
         share = (
-            f"{agreement.same:,} of {agreement.count:,}, {agreement.share:.1%} [{agreement.low:.1%} to {agreement.high:.1%}]"
+            f"{agreement.agreed:,} of {agreement.count:,}, {agreement.share:.1%} [{agreement.low:.1%} to {agreement.high:.1%}]"
             if agreement
             else ""
         )

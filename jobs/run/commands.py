@@ -60,7 +60,7 @@ from ragassay.jobs.scoring.register import check_input, check_selection, find_wa
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.jobs.verdicts.fit import fit_members, update_stats
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run
 
 _LOG = getLogger(__name__)
@@ -106,7 +106,7 @@ def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
     return _run(job, None, open_output(output_uri), console, RunOptions(command=Command.ESCALATE))
 
 
-def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Fit]:
+def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, NormalizationFit]:
     """Update `stats/` and return mu and sigma of every member. See `run_job`."""
     output = open_output(output_uri)
     with lock_output(output, "fit", job.runtime.wait_seconds, console), _ray(job, MODEL_FREE_RESOURCES, console):

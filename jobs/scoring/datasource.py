@@ -15,7 +15,7 @@ from ragassay.jobs.scoring.context_order import cluster_by_context
 from ragassay.jobs.scoring.row_sample import filter_sample
 from ragassay.jobs.scoring.row_set import RowSet
 from ragassay.jobs.scoring.selection import Selection
-from ragassay.pipeline.text.redact import redacted, redaction_of
+from ragassay.pipeline.text.redact import make_redaction, redact_rows
 from ragassay.schemas.columns import logs_schema
 
 MAX_TASKS = 64
@@ -34,7 +34,7 @@ def make_datasource(job: Job, selection: Selection, groups: Mapping[int, Mapping
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    redaction = redaction_of(job.input.redact)
+    redaction = make_redaction(job.input.redact)
     # Ray sends a read task with everything that it refers to; `selection` refers to all files.
     files, deadline, fs, passthrough = selection.files, selection.deadline, selection.logs.fs, selection.logs.passthrough
     parts = [
@@ -58,7 +58,7 @@ def make_datasource(job: Job, selection: Selection, groups: Mapping[int, Mapping
             if deadline is not None:
                 tables = stop_at_deadline(tables, deadline)
             if redaction is not None:
-                tables = (redacted(table, redaction) for table in tables)
+                tables = (redact_rows(table, redaction) for table in tables)
             return clean_items(cluster_by_context(tables, job.runtime.cluster_mib) if job.runtime.cluster_mib else tables)
 
         metadata = BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None)

@@ -21,10 +21,10 @@ from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS
 from ragassay.jobs.storage.folder import Folder, open_atomic, read_table
 from ragassay.pipeline.contain import contain_item
-from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
-from ragassay.pipeline.detectors.terms import content_terms
-from ragassay.pipeline.text.language import row_languages
-from ragassay.pipeline.text.redact import Redaction, redacted, redaction_of
+from ragassay.pipeline.detectors.frequencies import BUCKETS, DocumentFrequencies, count_frequencies, merge_frequencies
+from ragassay.pipeline.detectors.terms import stem_content_words
+from ragassay.pipeline.text.language import read_row_languages
+from ragassay.pipeline.text.redact import Redaction, make_redaction, redact_rows
 from ragassay.schemas.columns import passthrough_name
 
 FREQUENCIES = "frequencies.parquet"
@@ -35,7 +35,7 @@ MERGE_SIZE = 64
 """Maximum counts that one task merges; each takes 2 MiB."""
 
 
-def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], output: Folder) -> Callable[[], Frequencies]:
+def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], output: Folder) -> Callable[[], DocumentFrequencies]:
     """Make sure that the output folder has document frequencies. If not, Ray tasks count them while the caller continues.
 
     Args:
@@ -55,29 +55,29 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
     rows_per_file = max(1, SAMPLE_ROWS // max(1, len(files)))
     remote = ray.remote(num_cpus=MIN_LIGHT_CPUS)
     count_file, merge_counts = remote(clean_task(count_file_frequencies)), remote(clean_task(_merge_counts))
-    redaction = redaction_of(job.input.redact)  # here, because it reads the working folder
+    redaction = make_redaction(job.input.redact)  # here, because it reads the working folder
     counts = [count_file.remote(logs.fs, file, number, job, rows_per_file, redaction) for number, file in files.items()]
     while len(counts) > MERGE_SIZE:
         counts = [merge_counts.remote(*counts[start : start + MERGE_SIZE]) for start in range(0, len(counts), MERGE_SIZE)]
     return _make_getter(remote(clean_task(_merge_and_write)).remote(output, *counts))
 
 
-def _make_getter(reference: Any) -> Callable[[], Frequencies]:
-    def get() -> Frequencies:
+def _make_getter(reference: Any) -> Callable[[], DocumentFrequencies]:
+    def get() -> DocumentFrequencies:
         import ray
 
-        frequencies: Frequencies = ray.get(reference)
+        frequencies: DocumentFrequencies = ray.get(reference)
         return frequencies
 
     return get
 
 
-def _merge_counts(*counts: Frequencies) -> Frequencies:
-    return merge(counts)
+def _merge_counts(*counts: DocumentFrequencies) -> DocumentFrequencies:
+    return merge_frequencies(counts)
 
 
-def _merge_and_write(output: Folder, *counts: Frequencies) -> Frequencies:
-    total = merge(counts)
+def _merge_and_write(output: Folder, *counts: DocumentFrequencies) -> DocumentFrequencies:
+    total = merge_frequencies(counts)
     if not total.documents:  # a first run without any context writes nothing: the next run counts
         return total
     buckets = np.flatnonzero(total.counts)
@@ -89,7 +89,7 @@ def _merge_and_write(output: Folder, *counts: Frequencies) -> Frequencies:
     return total
 
 
-def read_frequencies(output: Folder) -> Frequencies | None:
+def read_frequencies(output: Folder) -> DocumentFrequencies | None:
     """Read the document frequencies of an output folder; None if it has none."""
     path = output.path(FREQUENCIES)
     if output.fs.get_file_info(path).type != pafs.FileType.File:
@@ -97,20 +97,22 @@ def read_frequencies(output: Folder) -> Frequencies | None:
     table = read_table(output.fs, path)
     counts = np.zeros(BUCKETS, dtype=np.int64)
     counts[table["bucket"].to_numpy()] = table["documents"].to_numpy()
-    return Frequencies(int(table.schema.metadata[b"documents"]), counts)
+    return DocumentFrequencies(int(table.schema.metadata[b"documents"]), counts)
 
 
 def count_file_frequencies(
     fs: pafs.FileSystem, file: LogFile, number: int, job: Job, rows: int, redaction: Redaction | None = None
-) -> Frequencies:
+) -> DocumentFrequencies:
     """Count the document frequencies in the first rows of a file. A passage is one document, however often it was retrieved."""
     column = job.splitting.language_column
     passthrough = pa.schema([(passthrough_name(column), pa.string())] if column else [])
     tables = read_logs(fs, file, number, range(file.row_groups), job.input.columns, passthrough, job.input.skips_bad_files)
-    return count_table_frequencies((redacted(table, redaction) for table in tables), job.splitting, rows)
+    return count_table_frequencies((redact_rows(table, redaction) for table in tables), job.splitting, rows)
 
 
-def count_table_frequencies(tables: Iterable[pa.Table], splitter: SplittingConfig, rows: int | None = None) -> Frequencies:
+def count_table_frequencies(
+    tables: Iterable[pa.Table], splitter: SplittingConfig, rows: int | None = None
+) -> DocumentFrequencies:
     """Count the document frequencies of the distinct passages of rows, each in the language of its row.
 
     Args:
@@ -122,17 +124,19 @@ def count_table_frequencies(tables: Iterable[pa.Table], splitter: SplittingConfi
     contexts = (
         (language, context)
         for table in tables
-        for language, context in zip(row_languages(table, splitter.language, column), table["context"].to_pylist(), strict=True)
+        for language, context in zip(
+            read_row_languages(table, splitter.language, column), table["context"].to_pylist(), strict=True
+        )
     )
     by_language: dict[str, list[list[str | None] | None]] = {}
     for language, context in islice(contexts, rows):
         by_language.setdefault(language, []).append(context)
-    return merge([count_context_frequencies(group, language) for language, group in by_language.items()])
+    return merge_frequencies([count_context_frequencies(group, language) for language, group in by_language.items()])
 
 
-def count_context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> Frequencies:
+def count_context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> DocumentFrequencies:
     """Count the document frequencies of the distinct passages of contexts."""
     passages = {passage for context in contexts for passage in context or [] if passage}
-    find_terms = partial(content_terms, language=language)
+    find_terms = partial(stem_content_words, language=language)
     # A passage whose words cannot be determined counts as empty; the detectors report its rows.
-    return count(contain_item(find_terms, passage, lambda _: []) for passage in sorted(passages))
+    return count_frequencies(contain_item(find_terms, passage, lambda _: []) for passage in sorted(passages))

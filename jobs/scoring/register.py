@@ -41,8 +41,8 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.served import get_endpoint
 from ragassay.pipeline.text.split import load_splitter
-from ragassay.pipeline.uncertainty.config import ReadingModel, Uncertainty
-from ragassay.pipeline.uncertainty.prompt import answer_encoder
+from ragassay.pipeline.uncertainty.config import Uncertainty, UncertaintyModelConfig
+from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
 from ragassay.schemas.columns import passthrough_name
 from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
@@ -65,7 +65,7 @@ def check_input(job: Job, logs: Logs) -> None:
     check_logs(logs, job.input.columns, job.members.need_question)
     select_passthrough(job.output, logs)
     _check_language_column(job.splitting.language_column, logs)
-    for member in (member for member in job.members.uncertainty if member.score.of_samples):
+    for member in (member for member in job.members.uncertainty if member.score.compares_samples):
         _check_samples_column(member, logs)
 
 
@@ -130,8 +130,8 @@ def _encode_question(slm: Slm) -> None:
     PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # this also finds the label tokens
 
 
-def _encode_answer(model: ReadingModel) -> None:
-    answer_encoder(model, load_tokenizer(model)).encode([("q", ["c"], ["t"])])
+def _encode_answer(model: UncertaintyModelConfig) -> None:
+    make_answer_encoder(model, load_tokenizer(model)).encode([("q", ["c"], ["t"])])
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ragassay.jobs.input import Logs
 from ragassay.jobs.input.types import may_contain_text
 from ragassay.jobs.runtime.resources import count_threads
 from ragassay.jobs.scoring import errors
-from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.detect import DetectStage
@@ -26,7 +26,7 @@ from ragassay.pipeline.stages.uncertainty import UncertaintyStage
 from ragassay.schemas.columns import passthrough_name
 
 
-def make_stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> list[Stage]:
+def make_stages(job: Job, frequencies: Callable[[], DocumentFrequencies] | None = None) -> list[Stage]:
     """Make the stages between reading and writing.
 
     Args:
@@ -86,7 +86,7 @@ def make_uncertainty_stages(job: Job) -> list[Stage]:
     return [UncertaintyStage(group, splitter, count_threads(group[0].engine, pools)) for group in groups]
 
 
-def make_detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> DetectStage:
+def make_detect_stage(job: Job, frequencies: Callable[[], DocumentFrequencies] | None) -> DetectStage:
     """Make the stage of the detectors: values and evidence. Engines start and score while the frequencies are counted."""
     return DetectStage(
         job.members.detectors, job.splitting.language, frequencies, os.cpu_count() or 1, _language_column(job.splitting)

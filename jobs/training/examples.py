@@ -18,10 +18,10 @@ from ragassay.jobs.training import errors
 from ragassay.jobs.training.reviewed import read_reviewed_log
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.text.split import split
-from ragassay.pipeline.token_tree.tree import size
-from ragassay.pipeline.training.corrupt import synthetic
-from ragassay.pipeline.training.loss import Pair, Unit
+from ragassay.pipeline.text.split import split_sentences
+from ragassay.pipeline.token_tree.tree import count_tree_tokens
+from ragassay.pipeline.training.corrupt import make_statements
+from ragassay.pipeline.training.loss import LabeledExample, StatementPair
 
 ExampleKey = tuple[str | None, tuple[str, ...], str]
 """Question, passages and response of a row."""
@@ -49,9 +49,9 @@ class ContextGroup:
     """
 
     context: str
-    units: list[Unit] = field(default_factory=list)
+    units: list[LabeledExample] = field(default_factory=list)
     tokens: int = 0
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[StatementPair] = field(default_factory=list)
 
 
 @dataclass
@@ -109,7 +109,7 @@ def read_examples(
     sentence_labels = table[sentence_column].to_pylist() if sentence_column else [None] * len(table)
     texts = [table[name].to_pylist() for name in (columns.question, columns.context, columns.response)]
     optional_values = [_read_optional_column(uri, table, name) for name in OPTIONAL_COLUMNS]
-    single_units: dict[ExampleKey, Unit] = {}
+    single_units: dict[ExampleKey, LabeledExample] = {}
     variants: list[tuple[ExampleKey, ExampleKey]] = []
     groups: dict[tuple[str, ...], ContextGroup] = {}
     questions: dict[tuple[str, ...], str] = {}
@@ -118,7 +118,7 @@ def read_examples(
         *texts, labels, sentence_labels, *optional_values, strict=True
     ):
         passages = tuple(p for p in ([context] if isinstance(context, str) else context or []) if p)
-        spans = split(nlp, [response or ""])[0]
+        spans = split_sentences(nlp, [response or ""])[0]
         is_labeled = label is not None or (source.file and row_sentence_labels)  # reviewers may label single sentences
         if not is_labeled or not passages or not spans:
             counts["rows without label, context or sentence"] += 1
@@ -142,18 +142,20 @@ def read_examples(
     for passages, question in questions.items() if corruptions else ():
         rng = Random(groups[passages].context)
         sentences = [
-            text[start:end] for text, spans in zip(passages, split(nlp, passages), strict=True) for start, end in spans
+            text[start:end]
+            for text, spans in zip(passages, split_sentences(nlp, passages), strict=True)
+            for start, end in spans
         ]
-        statements = synthetic(sentences, [], "\n".join(passages), corruptions, rng)
+        statements = make_statements(sentences, [], "\n".join(passages), corruptions, rng)
         (encoded,) = builder.encode([(question, passages, [text for text, _ in statements])])
         for prompt, (_, supported) in zip(encoded.prompts(), statements, strict=True):
             if len(prompt) <= max_tokens:
-                groups[passages].units.append(Unit((prompt,), supported))
+                groups[passages].units.append(LabeledExample((prompt,), supported))
                 counts["synthetic"] += 1
     for group in groups.values():
         group.units = list({unit[:2]: unit for unit in reversed(group.units)}.values())[::-1]  # keeps the first of equal units
         group.pairs = list(dict.fromkeys(group.pairs))
-        group.tokens = size(prompt for unit in group.units for prompt in unit.prompts)
+        group.tokens = count_tree_tokens(prompt for unit in group.units for prompt in unit.prompts)
         counts.update("supported" if unit.supported else "unsupported" for unit in group.units)
         counts.update("minimal pairs" for _ in group.pairs)
     if not (counts["supported"] and counts["unsupported"]):
@@ -162,8 +164,8 @@ def read_examples(
 
 
 def _find_pairs(
-    variants: Sequence[tuple[ExampleKey, ExampleKey]], single_units: Mapping[ExampleKey, Unit]
-) -> Iterator[tuple[tuple[str, ...], Pair]]:
+    variants: Sequence[tuple[ExampleKey, ExampleKey]], single_units: Mapping[ExampleKey, LabeledExample]
+) -> Iterator[tuple[tuple[str, ...], StatementPair]]:
     """Return minimal pairs with their passages: a variant and its original, of one sentence each and with different labels."""
     for variant, original in variants:
         variant_unit, original_unit = single_units.get(variant), single_units.get(original)
@@ -174,7 +176,7 @@ def _find_pairs(
             and len(variant_unit.prompts) == len(original_unit.prompts) == 1
         ):
             good, bad = (variant_unit, original_unit) if variant_unit.supported else (original_unit, variant_unit)
-            yield variant[1], Pair(good.prompts[0], bad.prompts[0])
+            yield variant[1], StatementPair(good.prompts[0], bad.prompts[0])
 
 
 def _read_optional_column(uri: str, table: pa.Table, name: str) -> list[Any]:
@@ -206,23 +208,25 @@ def split_large_groups(groups: Sequence[ContextGroup], limit: int) -> list[Conte
             continue
         part = ContextGroup(group.context, pairs=group.pairs)
         for unit in sorted(group.units):
-            tokens = size(prompt for each in [*part.units, unit] for prompt in each.prompts)
+            tokens = count_tree_tokens(prompt for each in [*part.units, unit] for prompt in each.prompts)
             if part.units and tokens > limit:
                 result.append(part)
                 part = ContextGroup(group.context, pairs=group.pairs)
-                tokens = size(unit.prompts)
+                tokens = count_tree_tokens(unit.prompts)
             part.units.append(unit)
             part.tokens = tokens
         result.append(part)
     return result
 
 
-def _make_units(prompts: Sequence[tuple[int, ...]], truths: Sequence[bool | None], label: Label) -> list[Unit]:
+def _make_units(prompts: Sequence[tuple[int, ...]], truths: Sequence[bool | None], label: Label) -> list[LabeledExample]:
     units = [
-        Unit((prompt,), is_supported) for prompt, is_supported in zip(prompts, truths, strict=True) if is_supported is not None
+        LabeledExample((prompt,), is_supported)
+        for prompt, is_supported in zip(prompts, truths, strict=True)
+        if is_supported is not None
     ]
     if units or label is None:
         return units
     if label is Label.CORRECT:
-        return [Unit((prompt,), True) for prompt in prompts]
-    return [Unit(tuple(prompts), False)]
+        return [LabeledExample((prompt,), True) for prompt in prompts]
+    return [LabeledExample(tuple(prompts), False)]

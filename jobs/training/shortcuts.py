@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.calibration.baselines import share_in_context, words, words_of
+from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share, extract_words
 
 FOLDS = 5
 
@@ -44,7 +44,9 @@ def predict_from_statement(statements: Sequence[str], supported: Sequence[bool],
 
 def measure_overlap(statements: Sequence[str], contexts: Sequence[Sequence[str]]) -> Floats:
     """Return the share of each statement's words that its context contains."""
-    return np.array([share_in_context(text, words_of(context)) for text, context in zip(statements, contexts, strict=True)])
+    return np.array(
+        [compute_context_share(text, collect_words(context)) for text, context in zip(statements, contexts, strict=True)]
+    )
 
 
 def render_table(rows: pl.DataFrame) -> str:
@@ -64,7 +66,7 @@ def render_table(rows: pl.DataFrame) -> str:
             roc_auc_score(truth, values)
             for values in (
                 predict_from_statement(statements, truth, groups),
-                [-len(words(text)) for text in statements],
+                [-len(extract_words(text)) for text in statements],
                 measure_overlap(statements, part["context"].to_list()),
             )
         ]

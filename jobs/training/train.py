@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import compute_class_weight
 
 from ragassay.jobs.training.examples import ContextGroup
-from ragassay.pipeline.token_tree.tree import grow
-from ragassay.pipeline.training.lora import label_logprobs
-from ragassay.pipeline.training.loss import Unit, places_of, unit_loss
+from ragassay.pipeline.token_tree.tree import build_tree
+from ragassay.pipeline.training.lora import compute_label_logprobs
+from ragassay.pipeline.training.loss import LabeledExample, compute_loss, find_pair_indices
 
 CHECKPOINT_FILE = "checkpoint.pt"
 WARM_UP_SHARE = 0.03
@@ -139,9 +139,9 @@ def train(
         count = sum(len(group.units) for pack in steps[step] for group in pack)
         for pack in steps[step]:
             units = [unit for group in pack for unit in group.units]
-            tree = grow([prompt for unit in units for prompt in unit.prompts])
-            pairs = places_of([pair for group in pack for pair in group.pairs], units)
-            loss, _ = unit_loss(label_logprobs(model, tree, *labels), units, weights, pairs)
+            tree = build_tree([prompt for unit in units for prompt in unit.prompts])
+            pairs = find_pair_indices([pair for group in pack for pair in group.pairs], units)
+            loss, _ = compute_loss(compute_label_logprobs(model, tree, *labels), units, weights, pairs)
             (loss / count).backward()
             losses.append(loss.item() / len(units))
             tokens += len(tree.tokens)
@@ -191,8 +191,8 @@ def evaluate(
     model.eval()
     with torch.inference_mode():
         for group in groups:
-            tree = grow([prompt for unit in group.units for prompt in unit.prompts])
-            loss, lowest = unit_loss(label_logprobs(model, tree, *labels), group.units, weights)
+            tree = build_tree([prompt for unit in group.units for prompt in unit.prompts])
+            loss, lowest = compute_loss(compute_label_logprobs(model, tree, *labels), group.units, weights)
             total += loss.item()
             count += len(group.units)
             values += lowest.tolist()
@@ -232,7 +232,7 @@ def _pack_groups(groups: Sequence[ContextGroup], limit: int) -> Iterator[list[Co
         yield pack
 
 
-def _compute_class_weights(units: Sequence[Unit]) -> tuple[float, float]:
+def _compute_class_weights(units: Sequence[LabeledExample]) -> tuple[float, float]:
     """Return weights that give both classes the same total."""
     truth, counts = [unit.supported for unit in units], [unit.weight for unit in units]
     yes, no = compute_class_weight("balanced", classes=np.array([True, False]), y=truth, sample_weight=counts)

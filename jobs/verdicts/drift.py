@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ragassay.jobs.config.verdict import Drift, VerdictConfig
 from ragassay.jobs.output.partitions import earlier_partitions, hive_path, natural_key
-from ragassay.pipeline.verdict.drift import kolmogorov_smirnov, population_stability
-from ragassay.pipeline.verdict.moments import merge
+from ragassay.pipeline.verdict.drift import kolmogorov_smirnov_distance, population_stability_index
+from ragassay.pipeline.verdict.moments import merge_moments
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import DriftCheck, Manifest, PartitionVerdicts, Shift
 from ragassay.schemas.stats import PartitionStats
@@ -52,16 +52,16 @@ def _compare_members(limits: Drift, current: list[PartitionStats], earlier: list
     shifts = []
     for name in current[0].members:
         moments, earlier_moments = (
-            merge(part.members[name] for part in parts if name in part.members) for parts in (current, earlier)
+            merge_moments(part.members[name] for part in parts if name in part.members) for parts in (current, earlier)
         )
         if moments.count and earlier_moments.count:
             for metric, distance, limit in (
-                ("psi", population_stability(moments, earlier_moments), limits.psi),
-                ("ks", kolmogorov_smirnov(moments, earlier_moments), limits.ks),
+                ("psi", population_stability_index(moments, earlier_moments), limits.psi),
+                ("ks", kolmogorov_smirnov_distance(moments, earlier_moments), limits.ks),
             ):
                 shifts.append(Shift(metric, name, None, None, distance, limit, distance > limit))
         mass, earlier_mass = (
-            merge(part.label_mass[name] for part in parts if name in part.label_mass) for parts in (current, earlier)
+            merge_moments(part.label_mass[name] for part in parts if name in part.label_mass) for parts in (current, earlier)
         )
         if mass.count and earlier_mass.count:
             shifts.append(_compare("label_mass", mass.mean, earlier_mass.mean, limits.label_mass, member=name))

@@ -22,8 +22,8 @@ from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.cascade.decide import Decisions, with_judge
 from ragassay.pipeline.members import SCORE_COLUMNS, read_scores_contained
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
-from ragassay.pipeline.verdict.exact_quantile import Cells, add_cells, cells_of
-from ragassay.pipeline.verdict.moments import merge, moments_of
+from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, count_bins, merge_histograms
+from ragassay.pipeline.verdict.moments import compute_moments, merge_moments
 from ragassay.pipeline.verdict.rule import apply_rule
 from ragassay.schemas.columns import HALLUCINATED, Status, scored_schema
 from ragassay.schemas.stats import Moments
@@ -61,14 +61,16 @@ class FinalizedPartition:
 
 def compute_score_moments(rows: ScoredDataset, settings: VerdictSettings) -> Moments:
     """Compute the moments of the response scores of a partition."""
-    return merge(moments_of(scores[~np.isnan(scores)]) for scores in compute_response_scores(_numbers(rows), settings))
+    return merge_moments(
+        compute_moments(scores[~np.isnan(scores)]) for scores in compute_response_scores(_numbers(rows), settings)
+    )
 
 
-def count_score_cells(rows: ScoredDataset, settings: VerdictSettings, low: int, high: int) -> Cells:
+def count_score_cells(rows: ScoredDataset, settings: VerdictSettings, low: int, high: int) -> ScoreHistogram:
     """Count the response scores of a partition within a range of keys, for a quantile threshold; see `exact_quantile`."""
-    cells = cells_of(np.array([]), low, high)
+    cells = count_bins(np.array([]), low, high)
     for scores in compute_response_scores(_numbers(rows), settings):
-        cells = add_cells([cells, cells_of(scores, low, high)])
+        cells = merge_histograms([cells, count_bins(scores, low, high)])
     return cells
 
 

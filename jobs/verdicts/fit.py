@@ -20,8 +20,8 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts import errors
 from ragassay.pipeline.errors import FitError, OutputError
 from ragassay.pipeline.members import SCORE_COLUMNS, ValueKind, read_logprobs, read_members, read_scores_contained
-from ragassay.pipeline.verdict.moments import merge, moments_of
-from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.moments import compute_moments, merge_moments
+from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.schemas.stats import Moments, PartitionStats
 
 
@@ -72,7 +72,7 @@ def read_stats(output: Folder, partition: str) -> PartitionStats | None:
 
 def fit_members(
     settings: Normalize, values: Mapping[str, str], stats: Mapping[str, PartitionStats], run: Sequence[str], last: int
-) -> dict[str, Fit]:
+) -> dict[str, NormalizationFit]:
     """Compute mu and sigma of every member.
 
     Args:
@@ -88,7 +88,7 @@ def fit_members(
     if settings.source == "frozen":
         return _read_frozen(settings.file or "", values)
     chosen = [*run, *(earlier_partitions(stats, run, last) if settings.source == "history" else [])]
-    merged = {name: merge(stats[path].members.get(name, Moments()) for path in sorted(chosen)) for name in values}
+    merged = {name: merge_moments(stats[path].members.get(name, Moments()) for path in sorted(chosen)) for name in values}
     return {name: ValueKind(values[name]).fit(name, moments) for name, moments in merged.items()}
 
 
@@ -114,15 +114,15 @@ def compute_stats(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> Par
         for scores, counts in read_scores_contained(batch, values):
             sentences += int(counts.sum())
             for name, array in scores.items():
-                members[name].append(moments_of(array[~np.isnan(array)]))
+                members[name].append(compute_moments(array[~np.isnan(array)]))
         slm_names = [name for name in values if ValueKind(values[name]).is_from_logprobs]
         for name, member in read_members(batch, slm_names).items():
             label_mass[name].append(_label_mass(member))
     return PartitionStats(
         partition="",
-        members={name: merge(parts) for name, parts in members.items()},
+        members={name: merge_moments(parts) for name, parts in members.items()},
         values=values,
-        label_mass={name: merge(parts) for name, parts in label_mass.items()},
+        label_mass={name: merge_moments(parts) for name, parts in label_mass.items()},
         rows=dict(statuses),
         sentences=sentences,
         raw_files=[],
@@ -131,16 +131,16 @@ def compute_stats(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> Par
 
 def _label_mass(member: pa.StructArray) -> Moments:
     """Compute the moments of P(yes) + P(no) of every sentence, for an SLM."""
-    return moments_of(np.exp(np.logaddexp(*read_logprobs(member))))
+    return compute_moments(np.exp(np.logaddexp(*read_logprobs(member))))
 
 
-def _read_frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
+def _read_frozen(path: str, values: Mapping[str, str]) -> dict[str, NormalizationFit]:
     members = list(values)
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         if "runs" in data:
             data = next((run["fit"]["members"] for run in reversed(data["runs"]) if run["fit"] and run["fit"]["members"]), {})
-        fits = {name: Fit(**{key: data[name][key] for key in ("mu", "sigma", "count", "low")}) for name in members}
+        fits = {name: NormalizationFit(**{key: data[name][key] for key in ("mu", "sigma", "count", "low")}) for name in members}
     except OSError as error:
         raise FitError(errors.UNREADABLE_STATISTICS, path=path, reason=error.strerror or error) from error
     except (ValueError, TypeError, KeyError) as error:

@@ -25,7 +25,7 @@ from ragassay.jobs.verdicts.bundled_calibration import (
     load_bundled_detectors_calibration,
 )
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.verdict.aggregate import legal_pairs
+from ragassay.pipeline.verdict.aggregate import list_valid_pairs
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration, ProbabilityMap
 from ragassay.schemas.origins import Origins
@@ -95,23 +95,27 @@ def resolve_parts(job: Job, calibration: Calibration | None) -> VerdictParts:
         key: value for key, value in settings.items() if value is not None and value != getattr(base, key)
     }
     own_moments = calibration is None or config.normalize.source is not None
-    rule = replace(base, fits={} if own_moments else base.fits, sentence=_sentence(config, base), **changed)
+    rule = replace(base, fits={} if own_moments else base.fits, sentence_fraction=_sentence(config, base), **changed)
     try:
         check_positive(rule.mean, rule.positive)
     except ValueError as error:
         raise ConfigError(errors.AGGREGATE, reason=error) from error
-    if (rule.mean, rule.positive) not in legal_pairs(rule.sentence is not None):
+    if (rule.mean, rule.positive) not in list_valid_pairs(rule.sentence_fraction is not None):
         raise ConfigError(errors.MEAN_OF_NO_POSITIVE_SCORES, mean=rule.mean, positive=rule.positive)
     by_calibration = calibration is not None and not config.threshold.is_given
     if calibration is not None and changed and by_calibration:
         raise _other_scale(calibration, changed, base)
-    fits_scores = calibration is not None and not changed and not own_moments and rule.sentence == base.sentence
+    fits_scores = (
+        calibration is not None and not changed and not own_moments and rule.sentence_fraction == base.sentence_fraction
+    )
     return VerdictParts(
         rule,
         own_moments,
         calibration.threshold if calibration is not None and by_calibration else config.threshold.value,
         calibration.probability if calibration is not None and fits_scores else None,
-        _origins(config, calibration, changed, own_moments=own_moments, own_sentence=rule.sentence != base.sentence),
+        _origins(
+            config, calibration, changed, own_moments=own_moments, own_sentence=rule.sentence_fraction != base.sentence_fraction
+        ),
     )
 
 
@@ -119,7 +123,7 @@ def _sentence(config: VerdictConfig, base: Rule) -> float | None:
     """Return the threshold of a sentence as a fraction of the response's threshold; None if sentences decide nothing alone."""
     if config.rule == "aggregate":
         return None
-    return config.threshold.sentence or base.sentence or DEFAULT_SENTENCE
+    return config.threshold.sentence or base.sentence_fraction or DEFAULT_SENTENCE
 
 
 def name_calibration(calibration: Calibration) -> str:

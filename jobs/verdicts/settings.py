@@ -13,8 +13,8 @@ from ragassay.jobs.verdicts.fit import fit_members
 from ragassay.jobs.verdicts.parts import VerdictParts, find_calibration, name_calibration, resolve_parts
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.stages.finalize import VerdictSettings
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
-from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration, ProbabilityMap
 from ragassay.schemas.columns import Status
@@ -106,14 +106,14 @@ def restore_settings(run: Run, run_id: str, probability: ProbabilityMap | None) 
     """
     fit = run.fit
     assert fit is not None and run.threshold is not None
-    fits = {name: Fit(member.mu, member.sigma, member.count, member.low) for name, member in fit.members.items()}
-    rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights, fit.sentence)
+    fits = {name: NormalizationFit(member.mu, member.sigma, member.count, member.low) for name, member in fit.members.items()}
+    rule = Rule(fits, Mean(fit.mean), PositivityPolicy(fit.positive), fit.epsilon, fit.weights, fit.sentence)
     return VerdictSettings(
         {name: member.value for name, member in fit.members.items()}, rule, run.threshold.value, run_id, probability
     )
 
 
-def _make_settings(job: Job, parts: VerdictParts, run_id: str, fits: Mapping[str, Fit]) -> VerdictSettings:
+def _make_settings(job: Job, parts: VerdictParts, run_id: str, fits: Mapping[str, NormalizationFit]) -> VerdictSettings:
     """Make settings from parts and the fits of members that the calibration does not contain.
 
     Members without a fit are omitted. Members outside the ensemble get weight 0.
@@ -163,4 +163,6 @@ def _make_fit_record(config: MembersConfig, source: str, rule: Rule, *, calibrat
         for name, fit in rule.fits.items()
     }
     weights = None if rule.weights is None else dict(rule.weights)
-    return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated, rule.sentence)
+    return FitRecord(
+        source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated, rule.sentence_fraction
+    )

@@ -10,7 +10,7 @@ from ragassay.jobs.verdicts.finalize import count_score_cells
 from ragassay.jobs.verdicts.partitions import ScoredPartitions
 from ragassay.jobs.verdicts.settings import NO_SCORE
 from ragassay.pipeline.stages.finalize import VerdictSettings
-from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
+from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, find_share_threshold
 from ragassay.schemas.manifest import ThresholdRecord
 
 TIED = 0.01
@@ -31,7 +31,7 @@ def find_quantile_threshold(config: VerdictConfig, scores: ScoredPartitions, set
     paths = [*chosen, *(earlier_partitions(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
     remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(count_score_cells))
 
-    def count_cells(low: int, high: int) -> Iterator[Cells]:
+    def count_cells(low: int, high: int) -> Iterator[ScoreHistogram]:
         tasks = [remote.remote(raw[path], settings, low, high) for path in sorted(paths)]
         while tasks:  # one result at a time: those of hundreds of partitions take a gigabyte
             yield ray.get(tasks.pop())
@@ -39,15 +39,15 @@ def find_quantile_threshold(config: VerdictConfig, scores: ScoredPartitions, set
     return compute_quantile_threshold(config.threshold, count_cells)
 
 
-def compute_quantile_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Cells]]) -> ThresholdRecord:
+def compute_quantile_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[ScoreHistogram]]) -> ThresholdRecord:
     """Compute a quantile threshold.
 
     Args:
         threshold: Settings of the threshold.
-        look: Counts scores within a range of keys, see `share_cut`.
+        look: Counts scores within a range of keys, see `find_share_threshold`.
     """
     target_share = DEFAULT_QUANTILE if threshold.quantile is None else threshold.quantile
-    cut = share_cut(look, target_share)
+    cut = find_share_threshold(look, target_share)
     if cut is None:
         return ThresholdRecord(None, NO_SCORE)
     history_text = " and its history" if threshold.of == "history" else ""

@@ -1,1 +1,1 @@
-"""What is fitted to labels: member weights, thresholds, certified thresholds, probabilities. Pure functions."""
+"""Fit member weights, thresholds, certified thresholds and probabilities to labels. Pure functions."""

@@ -1,4 +1,4 @@
-"""The two trivial baselines that every figure is reported beside: response length, and words that the context lacks."""
+"""Compute the two trivial baselines that every figure is compared with: response length, and words that the context lacks."""
 
 import re
 from collections.abc import Iterable, Sequence, Set
@@ -6,29 +6,29 @@ from collections.abc import Iterable, Sequence, Set
 _WORD = re.compile(r"\w+")
 
 
-def words(text: str) -> list[str]:
-    """Words of a text, in lower case."""
+def extract_words(text: str) -> list[str]:
+    """Return the words of a text, in lower case."""
     return _WORD.findall(text.lower())
 
 
-def share_in_context(text: str, context_words: set[str]) -> float:
-    """Share of a text's words that its context has, 0 to 1, higher = better supported; 1 for a text without a word."""
-    found = words(text)
-    return sum(word in context_words for word in found) / len(found) if found else 1.0
+def compute_context_share(text: str, context_words: set[str]) -> float:
+    """Return the share of a text's words that its context contains, 0 to 1, higher = better supported; 1 for no words."""
+    words = extract_words(text)
+    return sum(word in context_words for word in words) / len(words) if words else 1.0
 
 
-def words_of(passages: Iterable[str | None]) -> set[str]:
-    """The different words of all passages."""
-    return {word for passage in passages if passage for word in words(passage)}
+def collect_words(passages: Iterable[str | None]) -> set[str]:
+    """Return the distinct words of all passages."""
+    return {word for passage in passages if passage for word in extract_words(passage)}
 
 
-def nearest(text: str, passages: Sequence[Set[str]]) -> int | None:
-    """Number of the passage that has most of a text's different words; None where none has any.
+def find_nearest_passage(text: str, passages: Sequence[Set[str]]) -> int | None:
+    """Return the number of the passage that shares most distinct words with a text; None if no passage shares any.
 
     Args:
         text: Any text.
-        passages: The words of each.
+        passages: Words of each passage.
     """
-    mine = set(words(text))
-    shared = [len(mine & passage) for passage in passages]
+    words = set(extract_words(text))
+    shared = [len(words & passage) for passage in passages]
     return shared.index(max(shared)) if any(shared) else None

@@ -1,8 +1,8 @@
-"""How well scores tell supported responses from hallucinated ones: scikit-learn's metrics, with bootstrap intervals.
+"""Measure how well scores separate supported from hallucinated responses: scikit-learn's metrics, with bootstrap intervals.
 
-The positive class is "supported" (the paper's "correct"), a response is taken for supported if its score is above a
-threshold, and so precision is the share of correct responses among those that pass. Metrics that end in `_hallucinated`
-take the other class as the positive one, as the published detectors do.
+The positive class is "supported" (the paper's "correct"). A response counts as supported if its score is above a threshold, so
+precision is the share of correct responses among those that pass. In metrics with the suffix `_hallucinated` the other class is
+positive, as in published detectors.
 """
 
 from collections.abc import Iterator
@@ -21,22 +21,22 @@ METRICS = (
     "best_precision",
     "balanced_accuracy",
 )
-CELLS = 4_000_000
-"""Weights of resamples that are held at a time: 32 MB."""
+MAX_WEIGHTS = 4_000_000
+"""Weights of resamples in memory at a time: 32 MB."""
 
 MIN_RECALL = 0.5
-"""The paper's condition on the best precision, so that one lucky row is not the answer."""
+"""The paper's minimum recall for the best precision, so that a single lucky row does not decide."""
 
 
 @dataclass(frozen=True)
-class Measure:
-    """One metric.
+class MetricValue:
+    """Value of a metric.
 
     Attributes:
-        value: Its value, 0 to 1.
-        low: Lower end of its bootstrap 95 % interval; null where no interval could be drawn.
+        value: The value, 0 to 1.
+        low: Lower end of its bootstrap 95 % interval; None if no interval was computed.
         high: Upper end.
-        threshold: tau where it is reached (supported if score > tau); null for a metric that has none.
+        threshold: tau at which the value is reached (supported if score > tau); None for a metric without a threshold.
     """
 
     value: float
@@ -45,58 +45,59 @@ class Measure:
     threshold: float | None = None
 
 
-def measure(
-    scores: Floats, good: Bools, groups: Ints, *, passed: Bools | None = None, resamples: int, seed: int = 0
-) -> dict[str, Measure]:
-    """All metrics of one score.
+def compute_metrics(
+    scores: Floats, supported: Bools, groups: Ints, *, passed: Bools | None = None, resamples: int, seed: int = 0
+) -> dict[str, MetricValue]:
+    """Compute all metrics of a score.
 
     Args:
-        scores: A finite score a response, higher = better supported.
-        good: Whether it is correct; both classes must be there.
-        groups: Number of each response's item or context. Whole groups are resampled, because responses to one question
-            over one context are not independent.
-        passed: Whether a stored verdict let it pass; None leaves balanced_accuracy out.
-        resamples: Bootstrap resamples; 0 leaves the intervals out.
-        seed: Of the resampling.
+        scores: A finite score per response, higher = better supported.
+        supported: Label of each response; both classes must occur.
+        groups: Number of each response's item or context. Whole groups are resampled, because responses to one question over
+            one context are not independent.
+        passed: Whether a stored verdict let each response pass; None omits balanced_accuracy.
+        resamples: Number of bootstrap resamples; 0 omits the intervals.
+        seed: Seed of the resampling.
 
     Returns:
-        Metric -> its value, interval and threshold; the names are METRICS.
+        Metric (one of METRICS) -> value, interval and threshold.
     """
     from sklearn import metrics
 
-    precision, recall, thresholds = metrics.precision_recall_curve(good, scores)
-    precision, recall = precision[:-1], recall[:-1]  # sklearn appends the point (1, 0), which no threshold gives
-    f1 = _f1(precision, recall)
-    allowed = np.where(recall >= MIN_RECALL, precision, -1.0)
-    bad_precision, bad_recall, bad_thresholds = metrics.precision_recall_curve(~good, -scores)
-    bad_f1 = _f1(bad_precision[:-1], bad_recall[:-1])
+    precision, recall, thresholds = metrics.precision_recall_curve(supported, scores)
+    precision, recall = precision[:-1], recall[:-1]  # sklearn appends the point (1, 0), which has no threshold
+    f1 = _compute_f1(precision, recall)
+    allowed_precision = np.where(recall >= MIN_RECALL, precision, -1.0)
+    flag_precision, flag_recall, flag_thresholds = metrics.precision_recall_curve(~supported, -scores)
+    flag_f1 = _compute_f1(flag_precision[:-1], flag_recall[:-1])
     values = {
-        "auroc": (auroc(scores, good), None),
-        "average_precision": (metrics.average_precision_score(good, scores), None),
-        "average_precision_hallucinated": (metrics.average_precision_score(~good, -scores), None),
+        "auroc": (compute_auroc(scores, supported), None),
+        "average_precision": (metrics.average_precision_score(supported, scores), None),
+        "average_precision_hallucinated": (metrics.average_precision_score(~supported, -scores), None),
         "best_f1": (f1.max(), threshold_below(scores, thresholds[f1.argmax()])),
-        "best_f1_hallucinated": (bad_f1.max(), threshold_above(scores, -bad_thresholds[bad_f1.argmax()])),
-        "best_precision": (allowed.max(), threshold_below(scores, thresholds[allowed.argmax()])),
+        "best_f1_hallucinated": (flag_f1.max(), threshold_above(scores, -flag_thresholds[flag_f1.argmax()])),
+        "best_precision": (allowed_precision.max(), threshold_below(scores, thresholds[allowed_precision.argmax()])),
     }
     if passed is not None:
-        values["balanced_accuracy"] = (metrics.balanced_accuracy_score(good, passed), None)
-    spread = _resampled(scores, good, groups, passed, resamples, seed) if resamples else {}
+        values["balanced_accuracy"] = (metrics.balanced_accuracy_score(supported, passed), None)
+    resampled = _resample_metrics(scores, supported, groups, passed, resamples, seed) if resamples else {}
     return {
-        name: Measure(float(value), *interval(spread.get(name)), None if tau is None else float(tau))
+        name: MetricValue(float(value), *percentile_interval(resampled.get(name)), None if tau is None else float(tau))
         for name, (value, tau) in values.items()
     }
 
 
-def auroc(scores: Floats, good: Bools) -> float:
-    """Area under the ROC curve, from ranks: scikit-learn's value, without what its checks take in a search of hundreds."""
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2  # ties share the middle of their places
-    ups = int(good.sum())
-    return float((ranks[place][good].sum() - ups * (ups + 1) / 2) / (ups * (len(good) - ups)))
+def compute_auroc(scores: Floats, supported: Bools) -> float:
+    """Compute the area under the ROC curve from ranks. It equals scikit-learn's value, without the cost of its input checks."""
+    _, score_index, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2  # ties share their mean rank
+    positives = int(supported.sum())
+    rank_sum = ranks[score_index][supported].sum() - positives * (positives + 1) / 2
+    return float(rank_sum / (positives * (len(supported) - positives)))
 
 
 def threshold_below(scores: Floats, score: float) -> float:
-    """tau that lets `score` and all above it pass: halfway to the next lower score."""
+    """Return tau that lets `score` and all higher scores pass: halfway to the next lower score."""
     lower = scores[scores < score]
     if not len(lower):
         return float(score - max(abs(score), 1.0) * 1e-9)
@@ -104,120 +105,123 @@ def threshold_below(scores: Floats, score: float) -> float:
 
 
 def threshold_above(scores: Floats, score: float) -> float:
-    """tau that flags `score` and all below it: halfway to the next higher score."""
+    """Return tau that flags `score` and all lower scores: halfway to the next higher score."""
     higher = scores[scores > score]
     return min(float((score + higher.min()) / 2), float(np.nextafter(higher.min(), -np.inf))) if len(higher) else float(score)
 
 
-def group_numbers(keys: list[str]) -> Ints:
-    """Number of each key among the different ones."""
+def number_groups(keys: list[str]) -> Ints:
+    """Return the number of each key among the distinct keys."""
     return np.unique(np.array(keys, dtype=object), return_inverse=True)[1].astype(np.int64)
 
 
-def resampling_weights(groups: Ints, resamples: int, seed: int) -> Floats:
-    """How often each row stands in each bootstrap resample of whole groups: array (resamples, rows)."""
+def draw_resampling_weights(groups: Ints, resamples: int, seed: int) -> Floats:
+    """Draw bootstrap resamples of whole groups; return how often each row occurs in each: array (resamples, rows)."""
     size = int(groups.max()) + 1
-    drawn = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples)
-    return drawn[:, groups].astype(np.float64)
+    counts = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples)
+    return counts[:, groups].astype(np.float64)
 
 
-def resample_parts(groups: Ints, resamples: int, seed: int = 0) -> Iterator[Floats]:
-    """The same, some resamples at a time, so that the arrays stay near 32 MB."""
-    size = max(1, CELLS // len(groups))
+def iterate_resampling_weights(groups: Ints, resamples: int, seed: int = 0) -> Iterator[Floats]:
+    """Draw bootstrap resamples in parts of about 32 MB; see `draw_resampling_weights`."""
+    size = max(1, MAX_WEIGHTS // len(groups))
     for start in range(0, resamples, size):
-        yield resampling_weights(groups, min(size, resamples - start), seed + start)
+        yield draw_resampling_weights(groups, min(size, resamples - start), seed + start)
 
 
-def of_both(weights: Floats, good: Bools) -> Floats:
-    """Those resamples that hold both classes."""
-    return weights[(weights @ good > 0) & (weights @ ~good > 0)]
+def keep_two_class_resamples(weights: Floats, supported: Bools) -> Floats:
+    """Return the resamples that contain both classes."""
+    return weights[(weights @ supported > 0) & (weights @ ~supported > 0)]
 
 
-def aurocs(scores: Floats, good: Bools, weights: Floats) -> Floats:
-    """AUROC in each resample: array (resamples,). Two scores in the same resamples can be compared pair by pair.
+def compute_aurocs(scores: Floats, supported: Bools, weights: Floats) -> Floats:
+    """Compute AUROC in each resample: array (resamples,). Two scores in the same resamples can be compared in pairs.
 
     Args:
-        scores: A finite score a row.
-        good: Whether it is positive.
-        weights: Array (resamples, rows); both classes in each.
+        scores: A finite score per row.
+        supported: Label of each row.
+        weights: Array (resamples, rows); each resample contains both classes.
     """
     parts = [np.empty(0)]
-    step = max(1, CELLS // len(scores))
+    step = max(1, MAX_WEIGHTS // len(scores))
     for start in range(0, len(weights), step):
-        tp, fp = counts_at_thresholds(scores, good, weights[start : start + step])
-        zero = np.zeros((len(tp), 1))
-        tpr, fpr = (np.concatenate([zero, found / found[:, -1:]], axis=1) for found in (tp, fp))
+        true_positives, false_positives = count_positives(scores, supported, weights[start : start + step])
+        zero = np.zeros((len(true_positives), 1))
+        tpr, fpr = (np.concatenate([zero, n / n[:, -1:]], axis=1) for n in (true_positives, false_positives))
         parts.append(np.trapezoid(tpr, fpr, axis=1))
     return np.concatenate(parts)
 
 
-def counts_at_thresholds(scores: Floats, good: Bools, weights: Floats) -> tuple[Floats, Floats]:
-    """Weighted true and false positives at every distinct score, from the highest to the lowest.
+def count_positives(scores: Floats, supported: Bools, weights: Floats) -> tuple[Floats, Floats]:
+    """Count the weighted true and false positives at every distinct score, from the highest to the lowest.
 
-    This is `sklearn.metrics.confusion_matrix_at_thresholds` for many sets of weights at once: the order of the scores is
-    the same in all resamples, so one cumulative sum gives the counts of all of them.
+    This is `sklearn.metrics.confusion_matrix_at_thresholds` for many sets of weights at once. The order of the scores is the
+    same in all resamples, so one cumulative sum gives the counts of all resamples.
 
     Args:
-        scores: A score a row.
-        good: Whether it is positive.
+        scores: A score per row.
+        supported: Label of each row.
         weights: Array (resamples, rows).
 
     Returns:
-        Two arrays (resamples, distinct scores): correct responses, and others, among those with at least that score.
+        Two arrays (resamples, distinct scores): supported and hallucinated responses with at least that score.
     """
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
     ordered = weights[:, order]
-    return np.cumsum(ordered * good[order], axis=1)[:, last], np.cumsum(ordered * ~good[order], axis=1)[:, last]
+    return np.cumsum(ordered * supported[order], axis=1)[:, last], np.cumsum(ordered * ~supported[order], axis=1)[:, last]
 
 
-def _resampled(scores: Floats, good: Bools, groups: Ints, passed: Bools | None, resamples: int, seed: int) -> dict[str, Floats]:
-    """Every metric in every resample that holds both classes."""
+def _resample_metrics(
+    scores: Floats, supported: Bools, groups: Ints, passed: Bools | None, resamples: int, seed: int
+) -> dict[str, Floats]:
+    """Compute every metric in every resample that contains both classes."""
     parts: dict[str, list[Floats]] = {}
-    for weights in resample_parts(groups, resamples, seed):
-        for name, values in _metrics_of(scores, good, passed, weights).items():
+    for weights in iterate_resampling_weights(groups, resamples, seed):
+        for name, values in _compute_resampled_metrics(scores, supported, passed, weights).items():
             parts.setdefault(name, []).append(values)
     return {name: np.concatenate(values) for name, values in parts.items()}
 
 
-def _metrics_of(scores: Floats, good: Bools, passed: Bools | None, weights: Floats) -> dict[str, Floats]:
-    weights = of_both(weights, good)
+def _compute_resampled_metrics(scores: Floats, supported: Bools, passed: Bools | None, weights: Floats) -> dict[str, Floats]:
+    weights = keep_two_class_resamples(weights, supported)
     if not len(weights):
         return {}
-    tp, fp = counts_at_thresholds(scores, good, weights)
+    tp, fp = count_positives(scores, supported, weights)
     positives, negatives = tp[:, -1:], fp[:, -1:]
     recall = tp / positives
     precision = np.divide(tp, tp + fp, out=np.zeros_like(tp), where=tp + fp > 0)
-    # Flagged is what lies below a score; the step before the highest score flags everything.
+    # Responses below a score are flagged. The step before the highest score flags all of them.
     zero = np.zeros_like(positives)
-    hits = negatives - np.concatenate([zero, fp[:, :-1]], axis=1)
-    alarms = positives - np.concatenate([zero, tp[:, :-1]], axis=1)
-    bad_recall = hits / negatives
-    bad_precision = np.divide(hits, hits + alarms, out=np.zeros_like(hits), where=hits + alarms > 0)
+    flagged_negatives = negatives - np.concatenate([zero, fp[:, :-1]], axis=1)
+    flagged_positives = positives - np.concatenate([zero, tp[:, :-1]], axis=1)
+    flagged = flagged_negatives + flagged_positives
+    flag_recall = flagged_negatives / negatives
+    flag_precision = np.divide(flagged_negatives, flagged, out=np.zeros_like(flagged), where=flagged > 0)
     fpr = np.concatenate([zero, fp / negatives], axis=1)
     tpr = np.concatenate([zero, recall], axis=1)
-    found = {
+    values = {
         "auroc": np.trapezoid(tpr, fpr, axis=1),
         "average_precision": (np.diff(tpr, axis=1) * precision).sum(axis=1),
-        "average_precision_hallucinated": (-np.diff(bad_recall, axis=1, append=0) * bad_precision).sum(axis=1),
-        "best_f1": _f1(precision, recall).max(axis=1),
-        "best_f1_hallucinated": _f1(bad_precision, bad_recall).max(axis=1),
+        "average_precision_hallucinated": (-np.diff(flag_recall, axis=1, append=0) * flag_precision).sum(axis=1),
+        "best_f1": _compute_f1(precision, recall).max(axis=1),
+        "best_f1_hallucinated": _compute_f1(flag_precision, flag_recall).max(axis=1),
         "best_precision": np.where(recall >= MIN_RECALL, precision, -1.0).max(axis=1),
     }
     if passed is not None:
-        kept = (weights @ (good & passed)) / positives[:, 0]
-        caught = (weights @ (~good & ~passed)) / negatives[:, 0]
-        found["balanced_accuracy"] = (kept + caught) / 2
-    return found
+        true_positive_rate = (weights @ (supported & passed)) / positives[:, 0]
+        true_negative_rate = (weights @ (~supported & ~passed)) / negatives[:, 0]
+        values["balanced_accuracy"] = (true_positive_rate + true_negative_rate) / 2
+    return values
 
 
-def _f1(precision: Floats, recall: Floats) -> Floats:
+def _compute_f1(precision: Floats, recall: Floats) -> Floats:
     total = precision + recall
     return np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
 
 
-def interval(values: Floats | None) -> tuple[float | None, float | None]:
-    """Ends of the 95 % interval of resampled values; null where there are none."""
+def percentile_interval(values: Floats | None) -> tuple[float | None, float | None]:
+    """Return the ends of the 95 % percentile interval of resampled values; None without values."""
     if values is None or not len(values):
         return None, None
     low, high = np.quantile(values, [0.025, 0.975])

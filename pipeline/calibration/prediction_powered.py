@@ -1,26 +1,27 @@
-"""The share of hallucinated responses among all, from the verdicts of all and the labels of a few.
+"""Estimate the share of hallucinated responses among all responses, from the verdicts of all and the labels of a few.
 
-Prediction-powered inference (Angelopoulos et al. 2023, arXiv 2301.09633, and PPI++, arXiv 2311.01453) adds to the mean of the
-predictions f of all N rows what the n labelled ones Y say that these are wrong by,
+Prediction-powered inference (Angelopoulos et al. 2023, arXiv 2301.09633, and PPI++, arXiv 2311.01453) takes the mean of the
+predictions f over all N rows and corrects it by the errors that the n labeled rows Y show,
 
     theta(lambda) = 1/N sum_N lambda f  +  1/n sum_n (Y - lambda f),    lambda = cov(Y, f) / var(f),
 
-with the lambda of the smallest variance, so that a useless prediction costs nothing. Here f says in which band of the verdicts
-and scores a response lies, as one 0/1 column a band with a lambda each; the estimate then is, term by term, the mean of the
-bands' labelled rates, each band with its share W of ALL rows (post-stratification):
+with the lambda of the smallest variance, so that a useless prediction does no harm. Here f states in which band of verdict and
+score a response is, as one 0/1 column per band with a lambda each. The estimate then equals, term by term, the mean of the
+labeled rates of the bands, weighted by each band's share W of ALL rows (post-stratification):
 
     theta = sum_k W_k p_k,     and for the verdict alone W_1 p_1 + W_0 p_0, with lambda = p_1 - p_0.
 
-The normal interval of the papers is too short for few labels or rare faults: none was seen, and so none can be. The interval
-here follows Fay and Feuer (1997, Statistics in Medicine 16), who do for weighted sums of counts what Clopper and Pearson do for
-one: an end is where the truth would be if one label more had said so; with Beta in place of their Gamma.
+The papers' normal interval is too narrow for few labels or rare hallucinations: if no label shows one, its width is 0. The
+interval here follows Fay and Feuer (1997, Statistics in Medicine 16), who extend the interval of Clopper and Pearson from one
+count to weighted sums of counts: an end is the estimate if one more label supported that end. They use a Gamma distribution,
+this module a Beta distribution.
 
-Where only a sample of the rows was scored, each scored row stands for w = 1 / share of them. Then W_k are shares of sum w, what
-a cell is worth is counted against all of its rows, scored or not, and to the variance comes that of the W_k,
+If only a sample of the rows was scored, each scored row represents w = 1 / share rows. Then W_k are shares of sum w, the labels
+of a cell are related to all of its rows, scored or not, and the variance of the W_k is added,
 
     sum_scored w (w - 1) (p_band - theta)^2 / (sum w)^2,
 
-which with what is left within the bands is the variance of a random sample.
+Together with the variance within the bands this is the variance of a random sample.
 """
 
 from dataclasses import dataclass, replace
@@ -29,70 +30,74 @@ import numpy as np
 
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 
-LEVEL = 0.95
-BAND_LABELS = 20
-"""Labels that a band of scores has at least, before a verdict's rows are parted into two or more."""
-MOST_BANDS = 4
-"""Bands of a verdict."""
-SAID = 0.75
-"""How much of the one label more, at an end of the interval, says what the end is for. By simulation: 1 gives wider intervals
-than are needed, 0.5 too short ones where there is one cell (`tests/benchmarks/estimate.py`)."""
+CONFIDENCE = 0.95
+MIN_BAND_LABELS = 20
+"""Minimum number of labels per band, if the rows of a verdict are split into several bands."""
+MAX_BANDS = 4
+"""Maximum number of bands per verdict."""
+EXTRA_LABEL_WEIGHT = 0.75
+"""Share of the extra label at an end of the interval that supports that end. By simulation, 1 gives intervals that are wider
+than necessary, and 0.5 intervals that are too narrow if there is one cell (`tests/benchmarks/estimate.py`)."""
 TINY = np.finfo(float).tiny
-LIGHT, HEAVY = 1e-3, 1e15
-"""Weights of a Beta that is all of 0 to 1, and of one that is a point."""
+MIN_BETA_WEIGHT, MAX_BETA_WEIGHT = 1e-3, 1e15
+"""Weights of a Beta distribution that covers 0 to 1, and of a Beta distribution that is a point."""
 
 
 @dataclass(frozen=True)
-class Sample:
-    """The labelled rows.
+class LabeledSample:
+    """The labeled rows.
 
     Attributes:
-        rows: Their numbers among all rows, each once.
-        wrong: Whether each is hallucinated.
-        weights: How many rows each stands for: 1 / inclusion probability; all equal in a simple random sample.
-        strata: Number of the stratum that each was drawn from, from 0.
+        rows: Numbers of the labeled rows among all rows, each once.
+        hallucinated: Label of each labeled row.
+        weights: Rows that each labeled row represents: 1 / inclusion probability; all equal in a simple random sample.
+        strata: Number of the stratum that each labeled row was drawn from, from 0.
     """
 
     rows: Ints
-    wrong: Bools
+    hallucinated: Bools
     weights: Floats
     strata: Ints
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Parts of all rows, in each of which the labelled ones are alike a random sample.
+class EstimationCells:
+    """Cells that partition all rows. Within a cell the labeled rows resemble a random sample.
 
     Attributes:
-        shares: Share of all rows, summing to 1.
-        rates: Share of the labelled ones that is wrong.
-        labels: Labels that this rate is worth, above 0.
-        sizes: Rows of each.
-        mixing: Variance of the estimate that comes of strata that lie in several bands, with these labels.
-        drawn: Variance that comes of scoring a sample only, however many labels there are.
-        most: Labels that each could have at most, its scored rows; None for its sizes.
+        shares: Share of each cell among all rows; the sum is 1.
+        rates: Share of hallucinated rows among the labeled rows of each cell.
+        labels: Effective number of labels behind each rate, above 0.
+        sizes: Number of rows of each cell.
+        mixing_variance: Variance of the estimate because strata span several bands, with these labels.
+        sampling_variance: Variance of the estimate because only a sample was scored; more labels do not reduce it.
+        max_labels: Maximum number of labels of each cell: its scored rows; None for `sizes`.
     """
 
     shares: Floats
     rates: Floats
     labels: Floats
     sizes: Floats
-    mixing: float
-    drawn: float = 0.0
-    most: Floats | None = None
+    mixing_variance: float
+    sampling_variance: float = 0.0
+    max_labels: Floats | None = None
 
     @property
-    def could(self) -> Floats:
-        """Labels that each could have at most."""
-        return self.sizes if self.most is None else self.most
+    def label_limits(self) -> Floats:
+        """Maximum number of labels of each cell."""
+        return self.sizes if self.max_labels is None else self.max_labels
 
-    def with_labels(self, times: float) -> "Cells":
-        """The same with so many times the labels, at most all scored rows."""
-        return replace(self, labels=np.minimum(self.labels * times, self.could), mixing=self.mixing / times)
+    def scale_labels(self, factor: float) -> "EstimationCells":
+        """Return the cells with `factor` times the labels, at most one label per scored row."""
+        return replace(
+            self,
+            labels=np.minimum(self.labels * factor, self.label_limits),
+            mixing_variance=self.mixing_variance / factor,
+        )
 
 
 @dataclass(frozen=True)
-class Share:
+class ShareEstimate:
     """A share of all rows with its 95 % interval, all 0 to 1."""
 
     value: float
@@ -100,147 +105,161 @@ class Share:
     high: float
 
 
-def bands_of(flagged: Bools, scores: Floats, rows: Ints) -> Ints:
-    """Band of every row: flagged or passed, and among these bands of the score with about as many labels each.
+def assign_bands(flagged: Bools, scores: Floats, rows: Ints) -> Ints:
+    """Assign every row to a band: by verdict, and within a verdict by score, with about equal numbers of labels.
 
     Args:
-        flagged: Whether each of all rows is flagged.
-        scores: Score of each.
-        rows: Numbers of the labelled ones.
+        flagged: Whether each row is flagged.
+        scores: Score of each row.
+        rows: Numbers of the labeled rows.
 
     Returns:
-        Number of each row's band, from 0; those of flagged rows come first.
+        Number of each row's band, from 0; bands of flagged rows come first.
     """
     bands = np.zeros(len(flagged), dtype=np.int64)
     first = 0
     for verdict in (True, False):
-        mine = flagged == verdict
-        if not mine.any():
+        has_verdict = flagged == verdict
+        if not has_verdict.any():
             continue
-        known = np.sort(scores[rows[mine[rows]]])
-        count = int(np.clip(len(known) // BAND_LABELS, 1, MOST_BANDS))
-        ends = np.array([len(known) * k // count for k in range(1, count)], dtype=np.int64)
-        cuts = (known[ends - 1] + known[ends]) / 2
-        bands[mine] = first + np.searchsorted(cuts, scores[mine])
+        labeled_scores = np.sort(scores[rows[has_verdict[rows]]])
+        count = int(np.clip(len(labeled_scores) // MIN_BAND_LABELS, 1, MAX_BANDS))
+        ends = np.array([len(labeled_scores) * k // count for k in range(1, count)], dtype=np.int64)
+        cuts = (labeled_scores[ends - 1] + labeled_scores[ends]) / 2
+        bands[has_verdict] = first + np.searchsorted(cuts, scores[has_verdict])
         first += count
     return bands
 
 
-def cells_of(bands: Ints, sample: Sample, stands: Floats | None = None) -> Cells:
-    """Cells by stratum and band; a band is shared among the strata in it as their weights say.
+def build_cells(bands: Ints, sample: LabeledSample, row_weights: Floats | None = None) -> EstimationCells:
+    """Build a cell for each stratum in each band. The strata share a band in proportion to their weights in it.
 
-    A band without any label counts as though it had one, that said what all labels together do.
+    A band without labels counts as if it had one label, with the mean rate of all labels.
 
     Args:
         bands: Band of each scored row.
-        sample: The labelled rows, at least one.
-        stands: How many rows each scored one stands for; None where all rows were scored.
+        sample: The labeled rows, at least one.
+        row_weights: Rows that each scored row represents; None if all rows were scored.
     """
-    every = np.ones(len(bands)) if stands is None else stands
-    sample = replace(sample, weights=sample.weights * every[sample.rows])
-    size = every.sum()
-    of_band = np.bincount(bands, every) / size
-    number = len(of_band)
+    weights = np.ones(len(bands)) if row_weights is None else row_weights
+    sample = replace(sample, weights=sample.weights * weights[sample.rows])
+    total = weights.sum()
+    band_shares = np.bincount(bands, weights) / total
+    number = len(band_shares)
     codes, cell = np.unique(sample.strata * number + bands[sample.rows], return_inverse=True)
     band, stratum = codes % number, codes // number
-    weight = np.bincount(cell, sample.weights)
-    rates = np.bincount(cell, sample.weights * sample.wrong) / weight
-    labels = weight**2 / np.bincount(cell, sample.weights**2)  # Kish: as many equal ones would tell as much
-    labelled = np.bincount(band, weight, number)
-    shares = of_band[band] * weight / labelled[band]
-    # A stratum in several bands: how many of its rows lie in which is known from the sample only.
-    apart = rates - (np.bincount(band, shares * rates, number) / np.where(labelled, of_band, 1))[band]
-    of_stratum = np.bincount(stratum, shares * apart) / np.maximum(np.bincount(stratum, shares), TINY)
-    mixing = float((shares**2 * (apart - of_stratum[stratum]) ** 2 / labels).sum())
-    without = of_band[(labelled == 0) & (of_band > 0)]
-    known = shares > 0
-    average = np.average(sample.wrong, weights=sample.weights)
-    of_bands = np.bincount(band, shares * rates, number) / np.where(of_band > 0, of_band, 1)
-    of_rows = np.where(labelled > 0, of_bands, average)[bands]
-    centre = np.average(of_rows, weights=every)
+    cell_weights = np.bincount(cell, sample.weights)
+    rates = np.bincount(cell, sample.weights * sample.hallucinated) / cell_weights
+    labels = cell_weights**2 / np.bincount(cell, sample.weights**2)  # Kish's effective sample size
+    band_weights = np.bincount(band, cell_weights, number)
+    shares = band_shares[band] * cell_weights / band_weights[band]
+    # For a stratum in several bands, the share of its rows in each band is known from the sample only.
+    labeled_shares = np.where(band_weights, band_shares, 1)
+    offsets = rates - (np.bincount(band, shares * rates, number) / labeled_shares)[band]
+    stratum_offsets = np.bincount(stratum, shares * offsets) / np.maximum(np.bincount(stratum, shares), TINY)
+    mixing_variance = float((shares**2 * (offsets - stratum_offsets[stratum]) ** 2 / labels).sum())
+    is_unlabeled = (band_weights == 0) & (band_shares > 0)
+    unlabeled_shares = band_shares[is_unlabeled]
+    has_rows = shares > 0
+    mean_rate = np.average(sample.hallucinated, weights=sample.weights)
+    band_rates = np.bincount(band, shares * rates, number) / np.where(band_shares > 0, band_shares, 1)
+    row_rates = np.where(band_weights > 0, band_rates, mean_rate)[bands]
+    center = np.average(row_rates, weights=weights)
     scored = np.bincount(bands, minlength=number)
-    return Cells(
-        shares=np.concatenate([shares[known], without]),
-        rates=np.concatenate([rates[known], np.full(len(without), average)]),
-        labels=np.concatenate([labels[known], np.ones(len(without))]),
-        sizes=np.concatenate([shares[known] * size, without * size + 1]),  # the label that it never had is of none of its rows
-        mixing=mixing,
-        drawn=float((every * (every - 1) * (of_rows - centre) ** 2).sum() / size**2),
-        most=np.concatenate([(scored[band] * weight / labelled[band])[known], scored[(labelled == 0) & (of_band > 0)] + 1.0]),
+    return EstimationCells(
+        shares=np.concatenate([shares[has_rows], unlabeled_shares]),
+        rates=np.concatenate([rates[has_rows], np.full(len(unlabeled_shares), mean_rate)]),
+        labels=np.concatenate([labels[has_rows], np.ones(len(unlabeled_shares))]),
+        # The label that an unlabeled band counts as is not a label of one of its rows.
+        sizes=np.concatenate([shares[has_rows] * total, unlabeled_shares * total + 1]),
+        mixing_variance=mixing_variance,
+        sampling_variance=float((weights * (weights - 1) * (row_rates - center) ** 2).sum() / total**2),
+        max_labels=np.concatenate([(scored[band] * cell_weights / band_weights[band])[has_rows], scored[is_unlabeled] + 1.0]),
     )
 
 
-def share_of(cells: Cells) -> Share:
-    """The estimate and its interval, see `limits`."""
+def estimate_share(cells: EstimationCells) -> ShareEstimate:
+    """Compute the estimate and its interval; see `compute_intervals`."""
     value = float(np.clip((cells.shares * cells.rates).sum(), 0, 1))
-    low, high = limits(cells.shares, cells.rates, cells.labels, cells.sizes, np.array(cells.mixing), np.array(cells.drawn))
-    return Share(value, min(float(low), value), max(float(high), value))
+    low, high = compute_intervals(
+        cells.shares, cells.rates, cells.labels, cells.sizes, np.array(cells.mixing_variance), np.array(cells.sampling_variance)
+    )
+    return ShareEstimate(value, min(float(low), value), max(float(high), value))
 
 
-def limits(
-    shares: Floats, rates: Floats, labels: Floats, sizes: Floats, mixing: Floats, drawn: Floats | float = 0.0
+def compute_intervals(
+    shares: Floats,
+    rates: Floats,
+    labels: Floats,
+    sizes: Floats,
+    mixing_variance: Floats,
+    sampling_variance: Floats | float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """Ends of the interval, of one estimate or of many.
+    """Compute the ends of the intervals of one estimate or of many.
 
         low = min_k Beta^-1(0.025; m_k, v_k),   high = max_k Beta^-1(0.975; m_k, v_k)   with
         m = sum W p',   v = sum W^2 p' (1 - p') / (n' - 1),   n' = n / (1 - n / N)
 
-    where Beta has the mean m and the variance v, and in the cell k one more label stands, SAID of it saying what the end is
-    for: wrong for high, right for low.
+    where Beta has the mean m and the variance v, and cell k has one extra label. The share EXTRA_LABEL_WEIGHT of that label
+    supports the end: hallucinated for high, supported for low.
 
     Args:
-        shares: Array (..., cells), W; 0 fills up what has fewer cells.
+        shares: Array (..., cells), W; 0 pads estimates with fewer cells.
         rates: p.
         labels: n.
         sizes: N.
-        mixing: Array (...).
-        drawn: Array (...), or 0 where all rows were scored.
+        mixing_variance: Array (...).
+        sampling_variance: Array (...), or 0 if all rows were scored.
 
     Returns:
         Two arrays (...), each 0 to 1.
     """
     from scipy.stats import beta
 
-    left = np.maximum(1 - labels / sizes, 1e-9)  # what is not labelled: of all rows nothing is uncertain
-    worth = labels / left
-    found = []
-    for said, level in ((1 - SAID, (1 - LEVEL) / 2), (SAID, (1 + LEVEL) / 2)):
-        more = (rates * worth + said) / (worth + 1)
-        before = shares**2 * rates * (1 - rates) / np.maximum(worth - 1, 1)
-        after = shares**2 * more * (1 - more) / np.maximum(worth, 1)
-        means = np.clip((shares * rates).sum(-1, keepdims=True) + shares * (more - rates), 0, 1)
-        variances = before.sum(-1, keepdims=True) - before + after + (mixing * left.max(-1) + drawn)[..., None]
-        weight = np.clip(means * (1 - means) / np.maximum(variances, TINY) - 1, LIGHT, HEAVY)
+    unlabeled = np.maximum(1 - labels / sizes, 1e-9)  # with labels for all rows nothing is uncertain
+    effective = labels / unlabeled
+    both_ends = []
+    for extra, level in ((1 - EXTRA_LABEL_WEIGHT, (1 - CONFIDENCE) / 2), (EXTRA_LABEL_WEIGHT, (1 + CONFIDENCE) / 2)):
+        extended = (rates * effective + extra) / (effective + 1)
+        variance = shares**2 * rates * (1 - rates) / np.maximum(effective - 1, 1)
+        extended_variance = shares**2 * extended * (1 - extended) / np.maximum(effective, 1)
+        means = np.clip((shares * rates).sum(-1, keepdims=True) + shares * (extended - rates), 0, 1)
+        common_variance = (mixing_variance * unlabeled.max(-1) + sampling_variance)[..., None]
+        variances = variance.sum(-1, keepdims=True) - variance + extended_variance + common_variance
+        weight = np.clip(means * (1 - means) / np.maximum(variances, TINY) - 1, MIN_BETA_WEIGHT, MAX_BETA_WEIGHT)
         ends = np.where((means > 0) & (means < 1), beta.ppf(level, means * weight, (1 - means) * weight), means)
-        found.append(ends)
-    low, high = (np.where(shares > 0, ends, fill) for ends, fill in zip(found, (1.0, 0.0), strict=True))
-    none, every = ((shares * rates).sum(-1) <= 0), ((shares * (1 - rates)).sum(-1) <= 0)
-    return np.where(none, 0.0, low.min(-1)), np.where(every, 1.0, high.max(-1))
+        both_ends.append(ends)
+    low, high = (np.where(shares > 0, ends, padding) for ends, padding in zip(both_ends, (1.0, 0.0), strict=True))
+    none_hallucinated = (shares * rates).sum(-1) <= 0
+    all_hallucinated = (shares * (1 - rates)).sum(-1) <= 0
+    return np.where(none_hallucinated, 0.0, low.min(-1)), np.where(all_hallucinated, 1.0, high.max(-1))
 
 
-def powered(flagged: Bools, scores: Floats, sample: Sample, stands: Floats | None = None) -> Cells:
-    """Cells of the prediction-powered estimate; see `cells_of`."""
-    return cells_of(bands_of(flagged, scores, sample.rows), sample, stands)
+def build_powered_cells(
+    flagged: Bools, scores: Floats, sample: LabeledSample, row_weights: Floats | None = None
+) -> EstimationCells:
+    """Build the cells of the prediction-powered estimate; see `build_cells`."""
+    return build_cells(assign_bands(flagged, scores, sample.rows), sample, row_weights)
 
 
-def classical(size: int, sample: Sample, stands: Floats | None = None) -> Cells:
-    """Cells of the estimate from the labels alone: the strata; see `cells_of`."""
-    return cells_of(np.zeros(size, dtype=np.int64), sample, stands)
+def build_classical_cells(size: int, sample: LabeledSample, row_weights: Floats | None = None) -> EstimationCells:
+    """Build the cells of the estimate from the labels alone, which are the strata; see `build_cells`."""
+    return build_cells(np.zeros(size, dtype=np.int64), sample, row_weights)
 
 
-def labels_to_halve(cells: Cells, labels: int, size: int) -> int:
-    """How many more labels, drawn as these were and saying what these say, make the interval half as wide.
+def count_labels_to_halve(cells: EstimationCells, labels: int, size: int) -> int:
+    """Count the further labels that halve the width of the interval, if they are drawn like these and have the same rates.
 
     Args:
-        cells: Those of the estimate.
-        labels: Labels that there are.
-        size: All rows: more than their labels there can't be.
+        cells: Cells of the estimate.
+        labels: Number of labels.
+        size: Number of all rows, which limits the number of labels.
     """
-    found = share_of(cells)
-    wanted = (found.high - found.low) / 2
-    few, many = 1.0, float((cells.could / cells.labels).max())
+    estimate = estimate_share(cells)
+    target_width = (estimate.high - estimate.low) / 2
+    low, high = 1.0, float((cells.label_limits / cells.labels).max())
     for _ in range(25):
-        middle = (few + many) / 2
-        now = share_of(cells.with_labels(middle))
-        few, many = (few, middle) if now.high - now.low <= wanted else (middle, many)
-    return min(int(np.ceil((many - 1) * labels)), size - labels)
+        factor = (low + high) / 2
+        scaled = estimate_share(cells.scale_labels(factor))
+        low, high = (low, factor) if scaled.high - scaled.low <= target_width else (factor, high)
+    return min(int(np.ceil((high - 1) * labels)), size - labels)

@@ -1,4 +1,4 @@
-"""From response scores to the probability that a response is supported: Platt's sigmoid, or isotonic regression."""
+"""Map response scores to the probability that a response is supported: Platt's sigmoid, or isotonic regression."""
 
 import numpy as np
 from scipy.special import expit
@@ -6,54 +6,55 @@ from scipy.special import expit
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.schemas.calibration import ProbabilityMap
 
-ISOTONIC_ROWS = 1000
-"""Isotonic regression overfits on fewer rows than this (Niculescu-Mizil and Caruana 2005), so Platt's two numbers do it."""
+MIN_ISOTONIC_ROWS = 1000
+"""Isotonic regression overfits on fewer rows (Niculescu-Mizil and Caruana 2005), so Platt's sigmoid with two numbers is
+used."""
 
 BINS = 10
 
 
-def fit_probability(scores: Floats, good: Bools) -> ProbabilityMap:
-    """Fit the map: isotonic from ISOTONIC_ROWS rows on, Platt's sigmoid (Platt 1999) below.
+def fit_probability(scores: Floats, supported: Bools) -> ProbabilityMap:
+    """Fit the map: isotonic for at least MIN_ISOTONIC_ROWS rows, Platt's sigmoid (Platt 1999) for fewer.
 
     Args:
         scores: Finite response scores.
-        good: Whether each is correct; both classes are there.
+        supported: Label of each response; both classes must occur.
     """
-    if len(scores) >= ISOTONIC_ROWS:
+    if len(scores) >= MIN_ISOTONIC_ROWS:
         from sklearn.isotonic import IsotonicRegression
 
-        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, good)
+        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, supported)
         return ProbabilityMap("isotonic", x=tuple(map(float, fitted.X_thresholds_)), y=tuple(map(float, fitted.y_thresholds_)))
     from sklearn.linear_model import LogisticRegression
 
-    # Fitted on standardised scores, so that the solver's small penalty means the same on every scale.
-    middle, width = float(scores.mean()), float(scores.std()) or 1.0
-    model = LogisticRegression(C=1e6).fit(((scores - middle) / width)[:, None], good)
-    slope = max(0.0, float(model.coef_[0, 0]) / width)  # a map that falls with the score would turn the verdicts round
+    # Scores are standardized, so that the solver's small penalty has the same effect on every scale.
+    center, width = float(scores.mean()), float(scores.std()) or 1.0
+    model = LogisticRegression(C=1e6).fit(((scores - center) / width)[:, None], supported)
+    slope = max(0.0, float(model.coef_[0, 0]) / width)  # a decreasing map would contradict the verdicts
     if slope == 0:
-        rate = float(good.mean())
+        rate = float(supported.mean())
         return ProbabilityMap("platt", slope=0.0, intercept=float(np.log(rate / (1 - rate))))
-    return ProbabilityMap("platt", slope=slope, intercept=float(model.intercept_[0]) - slope * middle)
+    return ProbabilityMap("platt", slope=slope, intercept=float(model.intercept_[0]) - slope * center)
 
 
-def probabilities(fitted: ProbabilityMap, scores: Floats) -> Floats:
-    """P(supported) of each response score, 0 to 1; NaN stays NaN."""
+def predict_probabilities(fitted: ProbabilityMap, scores: Floats) -> Floats:
+    """Return P(supported) for each response score, 0 to 1; NaN for NaN."""
     if fitted.kind == "isotonic":
         return np.interp(scores, fitted.x, fitted.y)
     return np.asarray(expit(fitted.slope * scores + fitted.intercept))
 
 
-def calibration_error(probability: Floats, good: Bools) -> float:
-    """Expected calibration error: mean over BINS bins of equal size of |mean probability - share correct|, by rows.
+def compute_calibration_error(probability: Floats, supported: Bools) -> float:
+    """Compute the expected calibration error: the mean of |mean probability - share correct| over BINS bins of equal size.
 
         ECE = sum_b n_b / n * | mean_b(p) - mean_b(y) |     (Naeini et al. 2015; equal-mass bins)
 
-    Rows of equal probability stay in one bin, so that the order of ties can't matter.
+    Rows of equal probability are in one bin, so that the order of ties has no effect.
     """
     edges = np.unique(np.quantile(probability, np.linspace(0, 1, BINS + 1)[1:-1]))
     bins = np.searchsorted(edges, probability, side="left")
     error = 0.0
     for b in np.unique(bins):
-        mine = bins == b
-        error += float(mine.mean()) * abs(float(probability[mine].mean()) - float(good[mine].mean()))
+        in_bin = bins == b
+        error += float(in_bin.mean()) * abs(float(probability[in_bin].mean()) - float(supported[in_bin].mean()))
     return error

@@ -1,4 +1,4 @@
-"""What a threshold shall reach, and the threshold that reaches it."""
+"""Parse the target of a calibration, and find the threshold that reaches it."""
 
 import re
 from dataclasses import dataclass
@@ -25,33 +25,33 @@ _TARGET = re.compile(
 
 
 @dataclass(frozen=True)
-class Target:
-    """What is asked for.
+class ThresholdTarget:
+    """A target for the threshold.
 
     Attributes:
         metric: precision, recall, f1, flagged or mean.
-        level: The number beside it; 0 where it has none.
-        of: Class that precision, recall and F1 are of: supported or hallucinated.
+        level: Number in the target; 0 if it has none.
+        positive_class: Positive class of precision, recall and F1: supported or hallucinated.
     """
 
     metric: str
     level: float
-    of: str
+    positive_class: str
 
     @property
     def needs_labels(self) -> bool:
-        """Whether a threshold can't be found without labels."""
+        """Whether finding the threshold needs labels."""
         return self.metric in {"precision", "recall", "f1"}
 
     @property
     def text(self) -> str:
         """The target as users write it."""
-        prefix = {kind: f"{name}-" for name, kind in CLASSES.items()}[self.of] if self.needs_labels else ""
+        prefix = {kind: f"{name}-" for name, kind in CLASSES.items()}[self.positive_class] if self.needs_labels else ""
         sign = {"precision": ">=", "recall": ">=", "flagged": "="}.get(self.metric)
         return prefix + self.metric + (f"{sign}{self.level:g}" if sign else "")
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str) -> ThresholdTarget:
     """Parse a target such as `supported-precision>=0.95`.
 
     Raises:
@@ -71,27 +71,29 @@ def parse_target(text: str) -> Target:
         raise ConfigError(errors.TARGET_NO_NUMBER, target=text, number=number) from error
     if number is not None and not 0 < level < 1:
         raise ConfigError(errors.TARGET_OUT_OF_RANGE, target=text)
-    return Target(metric, level, CLASSES[parts["kind"] or "supported"])
+    return ThresholdTarget(metric, level, CLASSES[parts["kind"] or "supported"])
 
 
-def find_threshold(target: Target, scores: Floats, good: Bools) -> float | None:
-    """The threshold that reaches a target on labelled rows, with the best other side.
+def find_threshold(target: ThresholdTarget, scores: Floats, supported: Bools) -> float | None:
+    """Find the best threshold that reaches a target on labeled rows.
 
-    precision: of all thresholds with that precision the one with the most recall. recall: of all with that recall the one
-    with the most precision. f1: the one with the best F1.
+    For a precision it is the threshold with the highest recall, for a recall the threshold with the highest precision, and for
+    f1 the threshold with the highest F1.
 
     Args:
         target: A target that needs labels.
-        scores: A score a response, higher = better supported.
-        good: Whether it is correct; both classes are there.
+        scores: A score per response, higher = better supported.
+        supported: Label of each response; both classes must occur.
 
     Returns:
-        tau; None where no threshold reaches the target.
+        tau; None if no threshold reaches the target.
     """
     from sklearn.metrics import precision_recall_curve
 
-    supported = target.of == SUPPORTED
-    precision, recall, cuts = precision_recall_curve(good if supported else ~good, scores if supported else -scores)
+    of_supported = target.positive_class == SUPPORTED
+    precision, recall, cuts = precision_recall_curve(
+        supported if of_supported else ~supported, scores if of_supported else -scores
+    )
     precision, recall = precision[:-1], recall[:-1]
     match target.metric:
         case "precision":
@@ -103,36 +105,38 @@ def find_threshold(target: Target, scores: Floats, good: Bools) -> float | None:
     best = int(rank.argmax())
     if rank[best] < 0:
         return None
-    return threshold_below(scores, cuts[best]) if supported else threshold_above(scores, -cuts[best])
+    return threshold_below(scores, cuts[best]) if of_supported else threshold_above(scores, -cuts[best])
 
 
-def best_precision(target: Target, scores: Floats, good: Bools) -> float:
-    """The best precision that any threshold gives the target's class, to say how far away a target is."""
+def find_best_precision(target: ThresholdTarget, scores: Floats, supported: Bools) -> float:
+    """Return the highest precision of the target's class that any threshold reaches, for messages about a missed target."""
     from sklearn.metrics import precision_recall_curve
 
-    supported = target.of == SUPPORTED
-    precision, *_ = precision_recall_curve(good if supported else ~good, scores if supported else -scores)
+    of_supported = target.positive_class == SUPPORTED
+    precision, *_ = precision_recall_curve(supported if of_supported else ~supported, scores if of_supported else -scores)
     return float(precision[:-1].max())
 
 
-def reached(of: str, scores: Floats, good: Bools, threshold: Floats | float) -> dict[str, float | None]:
-    """What a threshold gives on labelled rows.
+def measure_threshold(
+    positive_class: str, scores: Floats, supported: Bools, threshold: Floats | float
+) -> dict[str, float | None]:
+    """Measure a threshold on labeled rows.
 
     Args:
-        of: Class that precision, recall and F1 are of: supported or hallucinated.
-        scores: A score a response.
-        good: Whether it is correct.
-        threshold: tau, or one a response.
+        positive_class: Positive class of precision, recall and F1: supported or hallucinated.
+        scores: A score per response.
+        supported: Label of each response.
+        threshold: tau, or a threshold per response.
 
     Returns:
-        precision, recall, f1 (null where nothing is selected, or nothing is of the class), and the share flagged.
+        precision, recall and f1 (None if no row is selected, or no row is of the class), and the share flagged.
     """
     passed = scores > threshold
-    chosen, right = (passed, good) if of == SUPPORTED else (~passed, ~good)
-    hits, selected, there = float((chosen & right).sum()), float(chosen.sum()), float(right.sum())
+    predicted, actual = (passed, supported) if positive_class == SUPPORTED else (~passed, ~supported)
+    hits, selected, positives = float((predicted & actual).sum()), float(predicted.sum()), float(actual.sum())
     return {
         "precision": hits / selected if selected else None,
-        "recall": hits / there if there else None,
-        "f1": 2 * hits / (selected + there) if selected + there else None,
+        "recall": hits / positives if positives else None,
+        "f1": 2 * hits / (selected + positives) if selected + positives else None,
         "flagged": float(1 - passed.mean()),
     }

@@ -1,4 +1,4 @@
-"""Members of the ensemble that need no language model: what of a sentence its context has.
+"""Detectors: members of the ensemble that measure without a language model how much of a sentence its context contains.
 
 terms, entities -> frequencies -> novelty, attribution, hybrid -> detect (rows in, members out)
 """

@@ -1,31 +1,31 @@
-"""What all detectors have in common: one file each beside this, and a line of the union in `config`."""
+"""Base class of the detectors. Each detector is one file in this folder and one name in the union in `config`."""
 
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.detectors.batch import Batch, Evidence
+from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
 from ragassay.pipeline.members import ValueKind
 
-NOT_OF_VALUES = {"name", "in_ensemble", "flag_below"}
-"""Settings that no value depends on."""
+VALUE_INDEPENDENT_FIELDS = {"name", "in_ensemble", "flag_below"}
+"""Settings that do not affect a detector's values."""
 
 
 class BaseDetector(BaseModel):
-    """One detector. Its values lie between 0 and 1, higher = better supported; null where it has nothing to go by.
+    """A detector. Its values are between 0 and 1, higher = better supported, and null if it has no evidence.
 
     Attributes:
-        name: Its name in `members`; unique in a job.
-        in_ensemble: Average its values into the scores; false leaves them beside, for `evaluate` and `compare`.
-        flag_below: Value of a whole response below which `compare` counts it as flagged; None takes the kind's own.
-        SUSPICIOUS_BELOW: The kind's own.
-        NOTHING: What it says where it has no value.
+        name: Name in `members`; unique in a job.
+        in_ensemble: Average its values into the scores. If false, `evaluate` and `compare` still report them.
+        flag_below: ValueKind of a whole response below which `compare` counts it as flagged; None uses SUSPICIOUS_BELOW.
+        SUSPICIOUS_BELOW: Default of `flag_below` for this kind of detector.
+        NO_VALUE_REASON: Note for a sentence without a value.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
     SUSPICIOUS_BELOW: ClassVar[float]
-    NOTHING: ClassVar[str]
+    NO_VALUE_REASON: ClassVar[str]
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
     in_ensemble: bool = True
@@ -33,31 +33,31 @@ class BaseDetector(BaseModel):
 
     @property
     def value(self) -> str:
-        """Which of its numbers is normalised (`pipeline.members.ValueKind`): it has but one."""
+        """The number that is normalized (`pipeline.members.ValueKind`): a detector has only its score."""
         return ValueKind.SCORE.value
 
     @property
     def suspicious_below(self) -> float:
-        """Value of a whole response below which it is suspicious."""
+        """ValueKind of a whole response below which the response is suspicious."""
         return self.SUSPICIOUS_BELOW if self.flag_below is None else self.flag_below
 
     def identity(self) -> dict[str, Any]:
-        """What its values depend on: all of its settings, but for those that no value depends on."""
-        return self.model_dump(mode="json", exclude=NOT_OF_VALUES)
+        """Return the settings that affect its values, for the fingerprint."""
+        return self.model_dump(mode="json", exclude=VALUE_INDEPENDENT_FIELDS)
 
     def prepare(self) -> None:
-        """Load what it needs, so that a wrong name fails before a run begins.
+        """Load models and pipelines, so that a wrong name fails before a run begins.
 
         Raises:
-            RagassayError: It can't be found or used.
+            RagassayError: A model or pipeline can't be found or used.
         """
 
-    def values(self, batch: Batch, evidence: list[Evidence], threads: int) -> Floats:
-        """Its value of each text of a batch, NaN where it has none.
+    def compute_values(self, batch: TextBatch, evidence: list[DetectorEvidence], threads: int) -> Floats:
+        """Compute a value for each text of a batch; NaN if there is no evidence.
 
         Args:
-            batch: Rows.
-            evidence: One a sentence, into which it puts what it found.
-            threads: CPU threads that it may use.
+            batch: Texts of the rows.
+            evidence: Evidence of each sentence, which the detector extends.
+            threads: CPU threads that the detector may use.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The texts of a batch of rows, as detectors need them, and what they leave as evidence."""
+"""Prepare the texts of a batch of rows for the detectors, and hold the evidence that they record."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.detectors.frequencies import Frequencies, hashed
-from ragassay.pipeline.detectors.named import Entity, Key, find_entities, known_keys
-from ragassay.pipeline.detectors.ner import names_of
-from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies, hash_terms
+from ragassay.pipeline.detectors.named_entities import Entity, EntityKey, collect_known_keys, find_entities
+from ragassay.pipeline.detectors.ner import find_names
+from ragassay.pipeline.detectors.terms import has_word_spaces, load_stop_words, stem_content_words
 from ragassay.pipeline.rows import Row
 
-LONGEST_PIECE = 600
+MAX_PIECE_CHARS = 600
 _PIECE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"'”’)\]]))\s+|\n+")
 
 
 @dataclass
-class Evidence:
-    """What detectors say of a sentence beside its value.
+class DetectorEvidence:
+    """What detectors record about a sentence in addition to its value.
 
     Attributes:
-        passage: Number of the best passage, from 0; None where none was looked for, or found.
-        start: Offset of the passage's best piece in it.
-        end: Its end.
-        missing: (kind, text) of what the sentence names and neither context nor question has.
-        notes: Why a detector has no value.
+        passage: Number of the best passage, from 0; None if no passage was compared or none was similar.
+        start: Start of the best piece, as an offset in that passage.
+        end: End of that piece.
+        missing: (kind, text) of each entity of the sentence that neither context nor question contains.
+        notes: Reasons why a detector has no value.
     """
 
     passage: int | None = None
@@ -38,14 +38,29 @@ class Evidence:
     notes: list[str] = field(default_factory=list)
 
 
-class Batch:
-    """The texts of rows, and what several detectors need of them, made once; a passage that many rows share, once for all.
+class TextBatch:
+    """Texts of rows, with the term counts and entities that several detectors share.
 
-    Texts are all sentences, and behind them all whole responses, whose terms and entities are their sentences'.
+    The texts are all sentences, followed by all whole responses. The terms and entities of a response are those of its
+    sentences. A passage that several rows share is processed once.
+
+    Attributes:
+        rows: The rows.
+        language: ISO 639-1 code.
+        frequencies: Document frequencies.
+        sentences: Sentences of all rows.
+        sentence_rows: Row of each sentence.
+        texts: Sentences, then responses.
+        text_rows: Row of each text.
+        has_word_spaces: Whether the script of each text's response puts spaces between words.
+        passages: Distinct passages.
+        passage_indices: Index in `passages` of each passage of each row.
+        passage_rows: Row of each of these passages, ascending.
+        first_passage: Per row, position of its first passage in `passage_indices`.
     """
 
-    def __init__(self, rows: Sequence[Row], language: str, frequencies: Frequencies) -> None:
-        """Bring the texts of rows in order; see `detect.detect`."""
+    def __init__(self, rows: Sequence[Row], language: str, frequencies: DocumentFrequencies) -> None:
+        """Collect the texts of rows; see `detect.run_detectors`."""
         self.rows = rows
         self.language = language
         self.frequencies = frequencies
@@ -54,103 +69,104 @@ class Batch:
         self.sentence_rows: Ints = np.repeat(numbers, [len(row.sentences) for row in rows]).astype(np.int64)
         self.texts = [*self.sentences, *(row.response for row in rows)]
         self.text_rows: Ints = np.concatenate([self.sentence_rows, numbers]).astype(np.int64)
-        self.spaced = np.array([has_word_spaces(row.response) for row in rows])[self.text_rows]
+        self.has_word_spaces = np.array([has_word_spaces(row.response) for row in rows])[self.text_rows]
         passages = [passage for row in rows for passage in row.context]
         self.passages = list(dict.fromkeys(passages))
-        place = {passage: i for i, passage in enumerate(self.passages)}
-        self.passage_places: Ints = np.array([place[passage] for passage in passages], dtype=np.int64)
+        index = {passage: i for i, passage in enumerate(self.passages)}
+        self.passage_indices: Ints = np.array([index[passage] for passage in passages], dtype=np.int64)
         self.passage_rows: Ints = np.repeat(numbers, [len(row.context) for row in rows]).astype(np.int64)
         self.first_passage = np.searchsorted(self.passage_rows, numbers)
 
-    def counts(self, texts: Sequence[str]) -> Any:
-        """Term counts of texts."""
-        return hashed(content_terms(text, self.language) for text in texts)
+    def count_terms(self, texts: Sequence[str]) -> Any:
+        """Count the terms of texts: sparse matrix (texts, buckets)."""
+        return hash_terms(stem_content_words(text, self.language) for text in texts)
 
     @cached_property
     def sentence_counts(self) -> Any:
         """Term counts of each sentence."""
-        return self.counts(self.sentences)
+        return self.count_terms(self.sentences)
 
     @cached_property
     def text_counts(self) -> Any:
         """Term counts of each text."""
-        return self.with_responses(self.sentence_counts)
+        return self.append_response_sums(self.sentence_counts)
 
-    def with_responses(self, of_sentences: Any) -> Any:
-        """Counts of the sentences, and below them their sums over each response."""
+    def append_response_sums(self, sentence_counts: Any) -> Any:
+        """Append the sum of the sentence counts of each response."""
         from scipy.sparse import vstack
 
-        return vstack([of_sentences, _sums(self.sentence_rows, len(self.rows)) @ of_sentences], format="csr")
+        response_counts = _make_sum_matrix(self.sentence_rows, len(self.rows)) @ sentence_counts
+        return vstack([sentence_counts, response_counts], format="csr")
 
     @cached_property
     def passage_counts(self) -> Any:
-        """Term counts of each different passage."""
-        return self.counts(self.passages)
+        """Term counts of each distinct passage."""
+        return self.count_terms(self.passages)
 
     @cached_property
     def known_counts(self) -> Any:
         """Term counts of each row's question and context."""
-        of_contexts = _sums(self.passage_rows, len(self.rows)) @ self.passage_counts[self.passage_places]
-        return (of_contexts + self.counts([row.question for row in self.rows])).tocsr()
+        context_counts = _make_sum_matrix(self.passage_rows, len(self.rows)) @ self.passage_counts[self.passage_indices]
+        return (context_counts + self.count_terms([row.question for row in self.rows])).tocsr()
 
     @cached_property
-    def known_keys(self) -> list[set[Key]]:
-        """Names, numbers and dates of each row's question and context."""
-        of_passages = [known_keys([passage]) for passage in self.passages]
+    def known_keys(self) -> list[set[EntityKey]]:
+        """Keys of the names, numbers and dates of each row's question and context."""
+        passage_keys = [collect_known_keys([passage]) for passage in self.passages]
         ends = np.cumsum([len(row.context) for row in self.rows])
-        found: dict[tuple[Any, ...], set[Key]] = {}
-        keys = []
-        for row, places in zip(self.rows, np.split(self.passage_places, ends[:-1]), strict=True):
-            same = (row.question, *places.tolist())
-            if same not in found:
-                found[same] = known_keys([row.question]).union(*(of_passages[i] for i in places))
-            keys.append(found[same])
-        return keys
+        cache: dict[tuple[Any, ...], set[EntityKey]] = {}
+        row_keys = []
+        for row, indices in zip(self.rows, np.split(self.passage_indices, ends[:-1]), strict=True):
+            cache_key = (row.question, *indices.tolist())
+            if cache_key not in cache:
+                cache[cache_key] = collect_known_keys([row.question]).union(*(passage_keys[i] for i in indices))
+            row_keys.append(cache[cache_key])
+        return row_keys
 
     @cached_property
-    def entities_by_rules(self) -> list[list[Entity]]:
-        """Entities of each sentence, names by their capitals."""
-        stops = stop_words(self.language)
+    def rule_entities(self) -> list[list[Entity]]:
+        """Entities of each sentence, with names found by capital letters."""
+        stops = load_stop_words(self.language)
         return [find_entities(text, stop_words=stops) for text in self.sentences]
 
-    def entities(self, ner: str | None) -> list[list[Entity]]:
-        """Entities of each text; those of a response are its sentences', each once."""
+    def list_entities(self, ner: str | None) -> list[list[Entity]]:
+        """List the entities of each text. A response has the distinct entities of its sentences."""
         if ner is None:
-            found = self.entities_by_rules
+            sentence_entities = self.rule_entities
         else:
-            named = zip(self.sentences, names_of(ner, self.sentences), strict=True)
-            found = [find_entities(text, names=names) for text, names in named]
-        whole: list[dict[Entity, None]] = [{} for _ in self.rows]
-        for row, entities in zip(self.sentence_rows, found, strict=True):
-            whole[row].update(dict.fromkeys(entities))
-        return [*found, *(list(entities) for entities in whole)]
+            texts_and_names = zip(self.sentences, find_names(ner, self.sentences), strict=True)
+            sentence_entities = [find_entities(text, names=names) for text, names in texts_and_names]
+        response_entities: list[dict[Entity, None]] = [{} for _ in self.rows]
+        for row, entities in zip(self.sentence_rows, sentence_entities, strict=True):
+            response_entities[row].update(dict.fromkeys(entities))
+        return [*sentence_entities, *(list(entities) for entities in response_entities)]
 
     @cached_property
     def pieces(self) -> tuple[list[str], Ints, Ints]:
-        """Sentences of the different passages: their texts, places of their passages, and offsets in them."""
-        texts, owners, starts = [], [], []
-        for place, passage in enumerate(self.passages):
-            for start, end in _pieces(passage):
+        """Pieces of the distinct passages: their texts, indices of their passages, and start offsets in these."""
+        texts, passages, starts = [], [], []
+        for i, passage in enumerate(self.passages):
+            for start, end in _split_passage(passage):
                 texts.append(passage[start:end])
-                owners.append(place)
+                passages.append(i)
                 starts.append(start)
-        return texts, np.array(owners, dtype=np.int64), np.array(starts, dtype=np.int64)
+        return texts, np.array(passages, dtype=np.int64), np.array(starts, dtype=np.int64)
 
 
-def _sums(groups: Ints, size: int) -> Any:
-    """Sparse matrix (size, members) that sums the members of each group."""
+def _make_sum_matrix(groups: Ints, size: int) -> Any:
+    """Return a sparse matrix (size, items) that sums the items of each group."""
     from scipy.sparse import csr_matrix
 
     return csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(size, len(groups)))
 
 
-def _pieces(passage: str) -> Iterator[tuple[int, int]]:
-    """Sentences of a passage, roughly, as [start, end); long ones are cut at white space."""
+def _split_passage(passage: str) -> Iterator[tuple[int, int]]:
+    """Split a passage into approximate sentences [start, end), and cut long ones at white space."""
     start = 0
     for end, following in [*((m.start(), m.end()) for m in _PIECE_END.finditer(passage)), (len(passage), len(passage))]:
-        while end - start > LONGEST_PIECE:
-            cut = passage.rfind(" ", start + 1, start + LONGEST_PIECE)
-            cut = cut if cut > start else start + LONGEST_PIECE
+        while end - start > MAX_PIECE_CHARS:
+            cut = passage.rfind(" ", start + 1, start + MAX_PIECE_CHARS)
+            cut = cut if cut > start else start + MAX_PIECE_CHARS
             yield start, cut
             start = cut
         if passage[start:end].strip():

@@ -1,4 +1,4 @@
-"""The kinds of detectors that a job file may name."""
+"""The kinds of detectors that a job file can name."""
 
 from typing import Annotated, Any, get_args
 
@@ -11,19 +11,20 @@ from ragassay.pipeline.detectors.hybrid import Hybrid
 from ragassay.pipeline.detectors.novelty import Novelty
 
 _Kinds = Entities | Attribution | Novelty | Hybrid
-"""A new one is a name here."""
+"""Add a new detector here."""
 
-KINDS: tuple[type[BaseDetector], ...] = get_args(_Kinds)
-
-
-def _of_its_kind(given: Any) -> Any:
-    """Settings of other kinds are passed over, so that one word of a job file changes the kind."""
-    if not isinstance(given, dict):
-        return given
-    known = {kind.model_fields["kind"].default: set(kind.model_fields) for kind in KINDS}
-    others = set().union(*known.values()) - known.get(given.get("kind"), set().union(*known.values()))
-    return {key: value for key, value in given.items() if key not in others}
+DETECTOR_KINDS: tuple[type[BaseDetector], ...] = get_args(_Kinds)
 
 
-Detector = Annotated[_Kinds, Field(discriminator="kind"), BeforeValidator(_of_its_kind)]
-"""One detector of a job."""
+def _drop_settings_of_other_kinds(settings: Any) -> Any:
+    """Ignore settings that only other kinds have, so that changing `kind` alone in a job file is enough."""
+    if not isinstance(settings, dict):
+        return settings
+    keys_by_kind = {kind.model_fields["kind"].default: set(kind.model_fields) for kind in DETECTOR_KINDS}
+    all_keys = set().union(*keys_by_kind.values())
+    ignored = all_keys - keys_by_kind.get(settings.get("kind"), all_keys)
+    return {key: value for key, value in settings.items() if key not in ignored}
+
+
+Detector = Annotated[_Kinds, Field(discriminator="kind"), BeforeValidator(_drop_settings_of_other_kinds)]
+"""A detector of a job."""

@@ -1,4 +1,4 @@
-"""Run the detectors over rows: what each says of every sentence and of the whole response, and why where it says nothing."""
+"""Run the detectors over rows: a value of each sentence and of each whole response, or the reason why there is none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,51 +6,52 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.detectors.batch import Batch, Evidence
+from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
 from ragassay.pipeline.detectors.config import Detector
-from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.rows import Row
 
-NO_SPACES = "its script has no spaces between words"
+NO_WORD_SPACES = "its script has no spaces between words"
 
 
 @dataclass
-class Detected:
-    """What the detectors say of rows.
+class DetectionResult:
+    """Values and evidence of the detectors for a batch of rows.
 
     Attributes:
-        values: Detector -> a value a sentence, of all rows one after the other; NaN where it has none.
-        responses: Detector -> a value a row, of its whole response.
-        evidence: One a sentence, in the same order.
+        sentence_values: Detector -> a value per sentence, of all rows in order; NaN if the detector has no evidence.
+        response_values: Detector -> a value per row, for its whole response; NaN likewise.
+        evidence: Evidence per sentence, in the same order.
     """
 
-    values: dict[str, Floats]
-    responses: dict[str, Floats]
-    evidence: list[Evidence]
+    sentence_values: dict[str, Floats]
+    response_values: dict[str, Floats]
+    evidence: list[DetectorEvidence]
 
 
-def detect(
-    rows: Sequence[Row], detectors: Sequence[Detector], language: str, frequencies: Frequencies, threads: int = 1
-) -> Detected:
-    """Run detectors over rows. What one says does not depend on which others run, nor on other rows.
+def run_detectors(
+    rows: Sequence[Row], detectors: Sequence[Detector], language: str, frequencies: DocumentFrequencies, threads: int = 1
+) -> DetectionResult:
+    """Run detectors over rows. The values of a detector do not depend on other detectors or rows.
 
     Args:
         rows: Rows with at least one sentence and one passage each.
-        detectors: Which.
+        detectors: Detectors to run.
         language: ISO 639-1 code, for stop words and stems.
         frequencies: Document frequencies, for novelty and TF-IDF.
         threads: CPU threads for embeddings.
 
     Raises:
-        ConfigError: A spaCy pipeline is missing, or has no entity recogniser.
+        ConfigError: A spaCy pipeline is missing, or has no entity recognizer.
         ModelError: An embedding model can't be loaded.
     """
-    batch = Batch(rows, language, frequencies)
-    found = Detected({}, {}, [Evidence() for _ in batch.sentences])
+    batch = TextBatch(rows, language, frequencies)
+    result = DetectionResult({}, {}, [DetectorEvidence() for _ in batch.sentences])
     for detector in detectors:
-        values = np.where(batch.spaced, detector.values(batch, found.evidence, threads), np.nan)
+        values = np.where(batch.has_word_spaces, detector.compute_values(batch, result.evidence, threads), np.nan)
         size = len(batch.sentences)
-        found.values[detector.name], found.responses[detector.name] = values[:size], values[size:]
+        result.sentence_values[detector.name], result.response_values[detector.name] = values[:size], values[size:]
         for i in np.flatnonzero(np.isnan(values[:size])):
-            found.evidence[i].notes.append(f"{detector.name}: {detector.NOTHING if batch.spaced[i] else NO_SPACES}")
-    return found
+            reason = detector.NO_VALUE_REASON if batch.has_word_spaces[i] else NO_WORD_SPACES
+            result.evidence[i].notes.append(f"{detector.name}: {reason}")
+    return result

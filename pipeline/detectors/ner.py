@@ -1,4 +1,4 @@
-"""Names in a text by the entity recogniser of an installed spaCy pipeline."""
+"""Find names in texts with the entity recognizer of an installed spaCy pipeline."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,20 +9,20 @@ from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.text.spacy_import import import_spacy
 
 NAME_LABELS = frozenset(("PERSON", "PER", "ORG", "GPE", "LOC", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "NORP", "LAW", "MISC"))
-"""Entity labels of spaCy's pipelines that are names; numbers and dates are found by rules, which bring them to one form."""
+"""Entity labels of spaCy's pipelines that stand for names. Rules find and normalize numbers and dates."""
 
 
-def names_of(ner: str, texts: Sequence[str]) -> list[list[str]]:
-    """The names in each text, by the pipeline `ner`."""
+def find_names(ner: str, texts: Sequence[str]) -> list[list[str]]:
+    """Find the names in each text with the pipeline `ner`."""
     return [[e.text for e in doc.ents if e.label_ in NAME_LABELS] for doc in load_ner(ner).pipe(texts, batch_size=256)]
 
 
 @lru_cache(maxsize=2)
 def load_ner(name: str) -> Any:
-    """An installed spaCy pipeline with an entity recogniser; what it does not need for names is left out.
+    """Load an installed spaCy pipeline with an entity recognizer, without components that names do not need.
 
     Raises:
-        ConfigError: It is not installed, or has none.
+        ConfigError: The pipeline is not installed, or has no entity recognizer.
     """
     spacy = import_spacy()
     try:
@@ -30,5 +30,5 @@ def load_ner(name: str) -> Any:
     except OSError as error:
         raise ConfigError(errors.PIPELINE_NOT_INSTALLED, pipeline=name) from error
     if not {"ner", "entity_ruler", "span_ruler"} & set(nlp.pipe_names):
-        raise ConfigError(errors.NO_ENTITY_RECOGNISER, pipeline=name, components=", ".join(nlp.pipe_names) or "nothing")
+        raise ConfigError(errors.NO_ENTITY_RECOGNIZER, pipeline=name, components=", ".join(nlp.pipe_names) or "nothing")
     return nlp

@@ -1,35 +1,33 @@
-"""Novelty: how much of what a text says is not new to its context."""
+"""Detector `novelty`: the share of a text's content words and numbers that are not new."""
 
 from typing import ClassVar, Literal
 
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.base import BaseDetector
-from ragassay.pipeline.detectors.batch import Batch, Evidence
-from ragassay.pipeline.detectors.frequencies import hashed
-from ragassay.pipeline.detectors.named import EntityKind
-from ragassay.pipeline.detectors.similarity import covered
+from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
+from ragassay.pipeline.detectors.frequencies import hash_terms
+from ragassay.pipeline.detectors.named_entities import EntityKind
+from ragassay.pipeline.detectors.similarity import compute_coverage
 
 
 class Novelty(BaseDetector):
-    """Weighted share of the content words and numbers that context or question have."""
+    """Weighted share of a text's content words and numbers that the context or question contains: 1 - novelty."""
 
     SUSPICIOUS_BELOW: ClassVar[float] = 0.6
-    NOTHING: ClassVar[str] = "no content word"
+    NO_VALUE_REASON: ClassVar[str] = "no content word"
 
     kind: Literal["novelty"] = "novelty"
 
-    def values(self, batch: Batch, evidence: list[Evidence], threads: int) -> Floats:
-        """See `BaseDetector.values`."""
-        return _novelty(batch)
-
-
-def _novelty(batch: Batch) -> Floats:
-    """Weighted share of the content words and numbers that context or question have."""
-    numbers: list[list[str]] = []
-    known: list[list[str]] = [[] for _ in batch.rows]
-    for row, entities in zip(batch.sentence_rows, batch.entities_by_rules, strict=True):
-        mine = [e for e in entities if e.kind is EntityKind.NUMBER]
-        numbers.append([f"#{min(map(str, e.keys))}" for e in mine])
-        known[row] += [term for term, e in zip(numbers[-1], mine, strict=True) if e.is_in(batch.known_keys[row])]
-    texts = batch.text_counts + batch.with_responses(hashed(numbers))
-    return covered(texts.tocsr(), batch.text_rows, (batch.known_counts + hashed(known)).tocsr(), batch.frequencies)
+    def compute_values(self, batch: TextBatch, evidence: list[DetectorEvidence], threads: int) -> Floats:
+        """See `BaseDetector.compute_values`."""
+        number_terms: list[list[str]] = []
+        known_terms: list[list[str]] = [[] for _ in batch.rows]
+        for row, entities in zip(batch.sentence_rows, batch.rule_entities, strict=True):
+            numbers = [entity for entity in entities if entity.kind is EntityKind.NUMBER]
+            terms = [f"#{min(map(str, number.keys))}" for number in numbers]
+            number_terms.append(terms)
+            known_keys = batch.known_keys[row]
+            known_terms[row] += [term for term, number in zip(terms, numbers, strict=True) if number.is_known(known_keys)]
+        text_counts = batch.text_counts + batch.append_response_sums(hash_terms(number_terms))
+        known_counts = batch.known_counts + hash_terms(known_terms)
+        return compute_coverage(text_counts.tocsr(), batch.text_rows, known_counts.tocsr(), batch.frequencies)

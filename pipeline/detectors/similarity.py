@@ -1,4 +1,4 @@
-"""How much of a sentence its passages hold: novelty and TF-IDF cosine, for a whole batch of rows in sparse matrices."""
+"""Compare texts with their context, for a whole batch of rows: term coverage, TF-IDF cosine and embedding cosine."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,146 +8,148 @@ import numpy as np
 import numpy.typing as npt
 
 from ragassay.pipeline.arrays import Floats, Ints
-from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 
 Encode = Callable[[list[str]], npt.NDArray[np.float32]]
-"""Texts -> unit vectors, one a text."""
+"""Texts -> unit vectors, one per text."""
 
 
-AT_ONCE = 1 << 22
-"""Numbers that are compared at a time (32 MiB each time they are copied), however many sentences and passages a row has."""
+MAX_COMPARED_NUMBERS = 1 << 22
+"""Numbers compared at a time (32 MiB per copy), so that memory does not grow with the sentences and passages of a row."""
 
 
 @dataclass(frozen=True)
-class Best:
-    """The best part of each text's own row.
+class BestMatches:
+    """For each text, the most similar part of its row.
 
     Attributes:
-        value: Cosine with it, 0 to 1; NaN where text or row has nothing to compare.
-        part: Its number among all parts; -1 where there is none.
+        values: Cosine with that part, 0 to 1; NaN if the text or the row has nothing to compare.
+        parts: Index of that part among all parts; -1 if there is none.
     """
 
-    value: Floats
-    part: Ints
+    values: Floats
+    parts: Ints
 
 
-def covered(texts: Any, rows: Ints, known: Any, frequencies: Frequencies) -> Floats:
-    """Weighted share of a text's different terms that its row knows: 1 - novelty.
+def compute_coverage(texts: Any, rows: Ints, known: Any, frequencies: DocumentFrequencies) -> Floats:
+    """Compute the weighted share of each text's distinct terms that its context or question contains: 1 - novelty.
 
-        covered_j = sum_{t in text_j and known} idf(t) / sum_{t in text_j} idf(t)
+        coverage_j = sum_{t in text_j and known} idf(t) / sum_{t in text_j} idf(t)
 
     Args:
-        texts: Term counts of each text (`pipeline.detectors.frequencies.hashed`).
-        rows: Number of each text's row.
+        texts: Term counts of each text (`pipeline.detectors.frequencies.hash_terms`).
+        rows: Row of each text.
         known: Term counts of each row's context and question.
         frequencies: Document frequencies.
 
     Returns:
-        A share a text, 0 to 1; NaN where a text has no term.
+        A share per text, 0 to 1; NaN for a text without terms.
     """
-    there, have = texts.sign(), known.sign()
-    total = there @ frequencies.idf
-    hits = np.empty(len(total))
-    for at in _slices(have.getnnz(axis=1)[rows]):
-        hits[at] = there[at].multiply(have[rows[at]]).tocsr() @ frequencies.idf
-    return np.asarray(np.divide(hits, total, out=np.full(len(total), np.nan), where=total > 0))
+    has_term, is_known = texts.sign(), known.sign()
+    total = has_term @ frequencies.idf
+    covered_weight = np.empty(len(total))
+    for part in _cut_into_slices(is_known.getnnz(axis=1)[rows]):
+        covered_weight[part] = has_term[part].multiply(is_known[rows[part]]).tocsr() @ frequencies.idf
+    return np.asarray(np.divide(covered_weight, total, out=np.full(len(total), np.nan), where=total > 0))
 
 
-def best_by_terms(texts: Any, rows: Ints, parts: Any, part_rows: Ints, frequencies: Frequencies) -> Best:
-    """The part of its row with the highest TF-IDF cosine, for each text.
+def find_best_by_terms(texts: Any, rows: Ints, parts: Any, part_rows: Ints, frequencies: DocumentFrequencies) -> BestMatches:
+    """Find the part of each text's row with the highest TF-IDF cosine.
 
     Args:
         texts: Term counts of each text.
-        rows: Number of each text's row.
-        parts: Term counts of each part (a passage, or a piece of one).
-        part_rows: Number of each part's row, ascending.
+        rows: Row of each text.
+        parts: Term counts of each part (a passage, or a piece of a passage).
+        part_rows: Row of each part, ascending.
         frequencies: Document frequencies.
     """
     size = texts.shape[0]
     if not (size and parts.shape[0]):
-        return _nothing(size)
-    left, right = (_tfidf(counts, frequencies) for counts in (texts, parts))
-    sizes = left.getnnz(axis=1), right.getnnz(axis=1)
+        return _make_empty_matches(size)
+    text_vectors, part_vectors = (_weight_by_tfidf(counts, frequencies) for counts in (texts, parts))
+    text_sizes, part_sizes = text_vectors.getnnz(axis=1), part_vectors.getnnz(axis=1)
 
-    def cosines(i: Ints, j: Ints) -> Floats:
-        values: Floats = np.asarray(left[i].multiply(right[j]).sum(axis=1)).ravel()
-        values[(sizes[0][i] == 0) | (sizes[1][j] == 0)] = np.nan
-        return values
+    def compute_cosines(i: Ints, j: Ints) -> Floats:
+        cosines: Floats = np.asarray(text_vectors[i].multiply(part_vectors[j]).sum(axis=1)).ravel()
+        cosines[(text_sizes[i] == 0) | (part_sizes[j] == 0)] = np.nan
+        return cosines
 
-    return _best(rows, part_rows, cosines, int(sizes[0].max() + sizes[1].max()))
+    return _find_best(rows, part_rows, compute_cosines, int(text_sizes.max() + part_sizes.max()))
 
 
-def best_by_vectors(texts: Sequence[str], rows: Ints, parts: Sequence[str], part_rows: Ints, encode: Encode) -> Best:
-    """The part of its row with the highest cosine of embeddings, for each text; a negative cosine counts as 0."""
+def find_best_by_vectors(
+    texts: Sequence[str], rows: Ints, parts: Sequence[str], part_rows: Ints, encode: Encode
+) -> BestMatches:
+    """Find the part of each text's row with the highest embedding cosine; a negative cosine counts as 0."""
     if not (len(texts) and len(parts)):
-        return _nothing(len(texts))
-    every = list(dict.fromkeys([*texts, *parts]))
-    place = {text: k for k, text in enumerate(every)}
-    vectors = encode(every)
-    left, right = (np.array([place[text] for text in lists], dtype=np.int64) for lists in (texts, parts))
+        return _make_empty_matches(len(texts))
+    distinct = list(dict.fromkeys([*texts, *parts]))
+    index = {text: k for k, text in enumerate(distinct)}
+    vectors = encode(distinct)
+    text_indices, part_indices = (np.array([index[text] for text in group], dtype=np.int64) for group in (texts, parts))
 
-    def cosines(i: Ints, j: Ints) -> Floats:
-        one, other = (vectors[places].astype(np.float64) for places in (left[i], right[j]))
-        return np.asarray(np.clip(np.einsum("kd,kd->k", one, other), 0.0, 1.0))
+    def compute_cosines(i: Ints, j: Ints) -> Floats:
+        text_vectors, part_vectors = (vectors[k].astype(np.float64) for k in (text_indices[i], part_indices[j]))
+        return np.asarray(np.clip(np.einsum("kd,kd->k", text_vectors, part_vectors), 0.0, 1.0))
 
-    return _best(rows, part_rows, cosines, 2 * vectors.shape[1])
+    return _find_best(rows, part_rows, compute_cosines, 2 * vectors.shape[1])
 
 
-def _tfidf(counts: Any, frequencies: Frequencies) -> Any:
-    """Rows of unit length, or empty."""
+def _weight_by_tfidf(counts: Any, frequencies: DocumentFrequencies) -> Any:
+    """Return TF-IDF vectors of unit length; empty texts have empty vectors."""
     weighted = counts.copy()
     weighted.data = counts.data * frequencies.idf[counts.indices]
-    owners = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    weighted.data /= np.sqrt(np.bincount(owners, weighted.data**2, counts.shape[0]))[owners]
+    texts = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    weighted.data /= np.sqrt(np.bincount(texts, weighted.data**2, counts.shape[0]))[texts]
     return weighted
 
 
-def _best(rows: Ints, part_rows: Ints, cosines: Callable[[Ints, Ints], Floats], width: int) -> Best:
-    """The part of its row with the highest cosine, for each text; the first of equal ones.
+def _find_best(rows: Ints, part_rows: Ints, compute_cosines: Callable[[Ints, Ints], Floats], width: int) -> BestMatches:
+    """Find the part of each text's row with the highest cosine; the first of equal parts.
 
     Args:
-        rows: Number of each text's row.
-        part_rows: Number of each part's row, ascending.
-        cosines: Places of texts, places of parts -> cosine of each pair, NaN where one of them is empty.
-        width: Numbers that a pair takes, at most.
+        rows: Row of each text.
+        part_rows: Row of each part, ascending.
+        compute_cosines: Indices of texts, indices of parts -> cosine of each pair; NaN if either is empty.
+        width: Maximum number of floats per pair.
     """
-    found = _nothing(len(rows))
-    for texts, parts in _pairs(rows, part_rows, max(1, AT_ONCE // max(1, width))):
-        values = cosines(texts, parts)
-        usable = ~np.isnan(values)
-        i, j, values = texts[usable], parts[usable], values[usable]
+    best = _make_empty_matches(len(rows))
+    for texts, parts in _iterate_pairs(rows, part_rows, max(1, MAX_COMPARED_NUMBERS // max(1, width))):
+        cosines = compute_cosines(texts, parts)
+        is_valid = ~np.isnan(cosines)
+        i, j, cosines = texts[is_valid], parts[is_valid], cosines[is_valid]
         if not len(i):
             continue
         starts = np.flatnonzero(np.diff(i, prepend=-1))
-        highest = np.repeat(np.maximum.reduceat(values, starts), np.diff(starts, append=len(i)))
-        at = np.flatnonzero(values == highest)
-        at = at[np.flatnonzero(np.diff(i[at], prepend=-1))]
-        at = at[~(values[at] <= found.value[i[at]])]  # better than what earlier slices have, or they have none
-        found.value[i[at]], found.part[i[at]] = values[at], j[at]
-    np.minimum(found.value, 1.0, out=found.value)
-    return found
+        highest = np.repeat(np.maximum.reduceat(cosines, starts), np.diff(starts, append=len(i)))
+        pairs = np.flatnonzero(cosines == highest)
+        pairs = pairs[np.flatnonzero(np.diff(i[pairs], prepend=-1))]
+        pairs = pairs[~(cosines[pairs] <= best.values[i[pairs]])]  # better than in earlier slices, or the first
+        best.values[i[pairs]], best.parts[i[pairs]] = cosines[pairs], j[pairs]
+    np.minimum(best.values, 1.0, out=best.values)
+    return best
 
 
-def _pairs(rows: Ints, part_rows: Ints, size: int) -> Iterator[tuple[Ints, Ints]]:
-    """Every pair of a text and a part of the same row, at most `size` at a time: places of the texts, places of the parts."""
+def _iterate_pairs(rows: Ints, part_rows: Ints, size: int) -> Iterator[tuple[Ints, Ints]]:
+    """Yield all pairs of a text and a part of the same row, at most `size` at a time: indices of texts, indices of parts."""
     starts, ends = np.searchsorted(part_rows, rows, "left"), np.searchsorted(part_rows, rows, "right")
-    last = np.cumsum(ends - starts)
-    for first in range(0, int(last[-1]), size):
-        pair = np.arange(first, min(first + size, int(last[-1])))
-        i = np.searchsorted(last, pair, "right")
-        yield i, ends[i] - last[i] + pair
+    pair_ends = np.cumsum(ends - starts)
+    for first in range(0, int(pair_ends[-1]), size):
+        pairs = np.arange(first, min(first + size, int(pair_ends[-1])))
+        i = np.searchsorted(pair_ends, pairs, "right")
+        yield i, ends[i] - pair_ends[i] + pairs
 
 
-def _slices(costs: Ints) -> Iterator[slice]:
-    """Stretches of items that cost AT_ONCE together, and one more."""
-    last = np.cumsum(costs)
+def _cut_into_slices(costs: Ints) -> Iterator[slice]:
+    """Yield slices of items whose costs add up to MAX_COMPARED_NUMBERS, plus one item."""
+    totals = np.cumsum(costs)
     start = 0
-    while start < len(last):
-        spent = int(last[start - 1]) if start else 0
-        end = int(np.searchsorted(last, spent + AT_ONCE, "right")) + 1
-        yield slice(start, min(end, len(last)))
+    while start < len(totals):
+        previous = int(totals[start - 1]) if start else 0
+        end = int(np.searchsorted(totals, previous + MAX_COMPARED_NUMBERS, "right")) + 1
+        yield slice(start, min(end, len(totals)))
         start = end
 
 
-def _nothing(size: int) -> Best:
-    return Best(np.full(size, np.nan), np.full(size, -1, dtype=np.int64))
+def _make_empty_matches(size: int) -> BestMatches:
+    return BestMatches(np.full(size, np.nan), np.full(size, -1, dtype=np.int64))

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from ragassay.pipeline.attach import RowUpdate, attach, mark_unscored
 from ragassay.pipeline.detectors.config import Detector
-from ragassay.pipeline.detectors.detect import Detected, detect
-from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.detect import DetectionResult, run_detectors
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.as_judged import as_judged
-from ragassay.pipeline.text.language import by_language, row_languages
+from ragassay.pipeline.text.claim import extract_claim
+from ragassay.pipeline.text.language import group_by_language, read_row_languages
 from ragassay.schemas.columns import Status, raw_columns
 
 OUTPUT_COLUMNS = raw_columns("members", "evidence", "status", "error")
@@ -38,7 +38,7 @@ class DetectStage(Stage):
 
     detectors: Sequence[Detector]
     language: str
-    frequencies: Callable[[], Frequencies] | None
+    frequencies: Callable[[], DocumentFrequencies] | None
     threads: int
     language_column: str | None = None
 
@@ -57,12 +57,12 @@ class DetectStage(Stage):
         frequencies = self.frequencies()
         additions: dict[int, RowUpdate] = {}
         ok_rows = {i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK}
-        for code, rows_of_language in by_language(row_languages(table, self.language, self.language_column)).items():
+        for code, rows_of_language in group_by_language(read_row_languages(table, self.language, self.language_column)).items():
             indices = [int(index) for index in rows_of_language if index in ok_rows]
             if indices:
                 selected = table.take(pa.array(indices, pa.int64()))
                 rows = _make_rows(selected)
-                detected = detect(rows, self.detectors, code, frequencies, self.threads)
+                detected = run_detectors(rows, self.detectors, code, frequencies, self.threads)
                 additions |= zip(indices, _make_updates(selected, self.detectors, rows, detected), strict=True)
         return attach(table, OUTPUT_COLUMNS, additions) if additions else table
 
@@ -74,14 +74,14 @@ def _make_rows(table: pa.Table) -> list[Row]:
             row["question"] or "",
             [passage or "" for passage in row["context"]],
             row["response"],
-            [as_judged(sentence["text"]) for sentence in row["sentences"]],
+            [extract_claim(sentence["text"]) for sentence in row["sentences"]],
         )
         for row in selected
     ]
 
 
 def _make_updates(
-    table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Row], detected: Detected
+    table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Row], detected: DetectionResult
 ) -> Iterator[RowUpdate]:
     """Yield the result for each row.
 
@@ -98,13 +98,13 @@ def _make_updates(
         end = start + len(row.sentences)
         members, judged = [], bool(earlier_members[i])
         for detector in detectors:
-            values = detected.values[detector.name][start:end]
+            values = detected.sentence_values[detector.name][start:end]
             judged |= detector.in_ensemble and not np.isnan(values).all()
             members.append(
                 {
                     "name": detector.name,
                     "sentence_scores": [_or_null(value) for value in values],
-                    "response_score": _or_null(detected.responses[detector.name][i]),
+                    "response_score": _or_null(detected.response_values[detector.name][i]),
                 }
             )
         row_evidence = detected.evidence[start:end]

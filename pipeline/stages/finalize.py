@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.pipeline.arrays import Bools, Floats
-from ragassay.pipeline.calibration.probability import probabilities
+from ragassay.pipeline.calibration.probability import predict_probabilities
 from ragassay.pipeline.cascade.decide import by_ensemble
 from ragassay.pipeline.contain import contain, describe_fault
 from ragassay.pipeline.members import read_scores
 from ragassay.pipeline.stages.measured_language import find_other_languages, other_language_error
 from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
-from ragassay.pipeline.verdict.threshold import verdicts
+from ragassay.pipeline.verdict.threshold import decide_verdicts
 from ragassay.schemas.calibration import ProbabilityMap
 from ragassay.schemas.columns import SCORED_SENTENCE, Status
 
@@ -93,7 +93,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     flagged = np.zeros(size, dtype=np.int32)
     flagged[is_ok] = np.add.reduceat(flags[is_in_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0
 
-    verdict = verdicts(score, np.nan if tau is None else tau)
+    verdict = decide_verdicts(score, np.nan if tau is None else tau)
     columns = {
         "score": pa.array(score, mask=np.isnan(score)),
         "probability": _compute_probability(settings.probability, score),
@@ -144,4 +144,4 @@ def _no_value_error(settings: VerdictSettings) -> str:
 def _compute_probability(probability_map: ProbabilityMap | None, score: Floats) -> pa.Array:
     if probability_map is None:
         return pa.nulls(len(score), pa.float64())
-    return pa.array(probabilities(probability_map, score), mask=np.isnan(score))
+    return pa.array(predict_probabilities(probability_map, score), mask=np.isnan(score))

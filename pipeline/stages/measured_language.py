@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from ragassay.pipeline.arrays import Bools
 from ragassay.pipeline.contain import contain
-from ragassay.pipeline.text.language import row_languages
-from ragassay.pipeline.text.split import MANY_LANGUAGES
-from ragassay.pipeline.text.written_language import code_of, language_of_row
+from ragassay.pipeline.text.language import read_row_languages
+from ragassay.pipeline.text.language_detection import detect_row_language, normalize_code
+from ragassay.pipeline.text.split import MULTI_LANGUAGE
 from ragassay.schemas.columns import MEMBER, Status
 
 
@@ -27,7 +27,7 @@ def add_languages(
         column: Column with each row's language, used if it names a language; None without one.
         measured: ISO 639-1 codes of the measured languages; None keeps the status of every row.
     """
-    logged = row_languages(table, MANY_LANGUAGES, column)
+    logged = read_row_languages(table, MULTI_LANGUAGE, column)
     indices = [index for index, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
 
     def find_languages(some: slice) -> list[str | None]:
@@ -69,9 +69,9 @@ def other_language_error(language: str | None, measured: Collection[str]) -> str
 
 
 def _find_language(row: Mapping[str, Any], logged: str, measured: Collection[str]) -> str | None:
-    if logged != MANY_LANGUAGES:
-        return code_of(logged)
-    return language_of_row(row["question"], row["context"], row["response"], measured)
+    if logged != MULTI_LANGUAGE:
+        return normalize_code(logged)
+    return detect_row_language(row["question"], row["context"], row["response"], measured)
 
 
 def _mark_unmeasured(

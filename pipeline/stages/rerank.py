@@ -7,11 +7,11 @@ import pyarrow as pa
 from ragassay.pipeline.attach import attach
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.split import sentences_with
+from ragassay.pipeline.text.split import make_sentence_splitter
 from ragassay.pipeline.uncertainty.config import Rerank
-from ragassay.pipeline.uncertainty.prompt import answer_encoder
-from ragassay.pipeline.uncertainty.reader import Reader
-from ragassay.pipeline.uncertainty.rerank import Found, rank_rows
+from ragassay.pipeline.uncertainty.model import UncertaintyModel
+from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
+from ragassay.pipeline.uncertainty.rerank import RetrievedPassages, rank_passages
 from ragassay.schemas.columns import Status, raw_columns
 
 OUTPUT_COLUMNS = raw_columns("passage_order", "usage", "error")
@@ -43,22 +43,25 @@ class RerankStage(Stage):
     def setup(self) -> None:
         """Load the model."""
         gpus = self.rerank.replicas.num_gpus
-        self._reader = Reader(self.rerank, self.rerank.engine, gpus=gpus, threads=self.threads)
-        self._encoder = answer_encoder(self.rerank, self._reader.tokenizer)
-        self._sentences_of = sentences_with(*self.splitter)
+        self._reader = UncertaintyModel(self.rerank, self.rerank.engine, gpus=gpus, threads=self.threads)
+        self._encoder = make_answer_encoder(self.rerank, self._reader.tokenizer)
+        self._sentences_of = make_sentence_splitter(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Rank the passages of rows with status ok; leave other rows unchanged."""
         indices, rows = select_rerank_rows(table)
-        results = rank_rows(rows, self.rerank, self._encoder, self._reader, self._sentences_of)
+        results = rank_passages(rows, self.rerank, self._encoder, self._reader, self._sentences_of)
         additions = [
-            {"usage": [result.usage("rerank")], "passage_order": result.order, "error": result.note} for result in results
+            {"usage": [result.make_usage_record("rerank")], "passage_order": result.order, "error": result.note}
+            for result in results
         ]
         return attach(table, OUTPUT_COLUMNS, dict(zip(indices, additions, strict=True)))
 
 
-def select_rerank_rows(table: pa.Table) -> tuple[list[int], list[Found]]:
+def select_rerank_rows(table: pa.Table) -> tuple[list[int], list[RetrievedPassages]]:
     """Return the rows of a table with status ok: their row numbers, and their questions with all passages."""
     rows = table.select(["question", "context", "status"]).to_pylist()
     indices = [i for i, row in enumerate(rows) if row["status"] == Status.OK]
-    return indices, [Found(rows[i]["question"] or "", [passage or "" for passage in rows[i]["context"]]) for i in indices]
+    return indices, [
+        RetrievedPassages(rows[i]["question"] or "", [passage or "" for passage in rows[i]["context"]]) for i in indices
+    ]

@@ -12,7 +12,7 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_rows
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.split import sentences_with
+from ragassay.pipeline.text.split import make_sentence_splitter
 
 MAX_REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers for repetitions in later batches: about 50 MB."""
@@ -60,7 +60,7 @@ class SlmStage(Stage):
         self._engine = EngineThread(lambda: slm.load_engine(threads), f"SLM {slm.name!r}")
         self._builder = PromptBuilder(slm, self._engine.tokenizer)
         self._engine.warm_up([*self._builder.yes, *self._builder.no])
-        self._sentences_of = sentences_with(*self.splitter)
+        self._sentences_of = make_sentence_splitter(*self.splitter)
         self._known: OrderedDict[bytes, RowScore] = OrderedDict()
 
     def __call__(self, table: pa.Table) -> pa.Table:

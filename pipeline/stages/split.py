@@ -10,10 +10,10 @@ import pyarrow as pa
 from ragassay.pipeline.attach import set_columns
 from ragassay.pipeline.stages.measured_language import add_languages
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.language import by_language, row_languages
-from ragassay.pipeline.text.repeats import repeated
+from ragassay.pipeline.text.language import group_by_language, read_row_languages
+from ragassay.pipeline.text.repeats import find_repeats
 from ragassay.pipeline.text.sentence_ends import Span
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 from ragassay.schemas.columns import Status, raw_columns
 
 TEXT_COLUMNS = ("question", "context", "response", "status", "error")
@@ -54,7 +54,7 @@ class SplitStage(Stage):
         """Split rows with the columns of `logs`."""
         rows = table.select(TEXT_COLUMNS).to_pylist()
         results: list[_Split] = [(None, Status.ERROR.value, None)] * len(rows)
-        for language, indices in by_language(row_languages(table, self.splitter[1], self.language_column)).items():
+        for language, indices in group_by_language(read_row_languages(table, self.splitter[1], self.language_column)).items():
             language_results = _split_rows(
                 [rows[index] for index in indices], _load_splitter(self.splitter[0], language), self.needs_question
             )
@@ -79,7 +79,7 @@ def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bo
     ]
     texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
     results: list[_Split] = []
-    for row, spans, fault in zip(rows, split(nlp, texts), faults, strict=True):
+    for row, spans, fault in zip(rows, split_sentences(nlp, texts), faults, strict=True):
         if fault:
             results.append((None, *fault))
         elif not spans:
@@ -91,7 +91,7 @@ def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bo
 
 def _make_sentences(row: Mapping[str, Any], spans: Sequence[Span]) -> list[dict[str, Any]]:
     texts = [row["response"][start:end] for start, end in spans]
-    repeats = repeated([passage for passage in row["context"] if passage], texts)
+    repeats = find_repeats([passage for passage in row["context"] if passage], texts)
     return [
         {"text": text, "start": start, "end": end, "repeats": is_repeat}
         for text, (start, end), is_repeat in zip(texts, spans, repeats, strict=True)

@@ -11,11 +11,11 @@ from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import select_ok_rows
 from ragassay.pipeline.stages.slm import ROW_COLUMNS
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.split import sentences_with
+from ragassay.pipeline.text.split import make_sentence_splitter
 from ragassay.pipeline.uncertainty.config import Uncertainty
-from ragassay.pipeline.uncertainty.prompt import answer_encoder
-from ragassay.pipeline.uncertainty.reader import Reader
-from ragassay.pipeline.uncertainty.rows import RowRead, Spoken, read_rows
+from ragassay.pipeline.uncertainty.model import UncertaintyModel
+from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
+from ragassay.pipeline.uncertainty.rows import RowUncertainty, UncertaintyRow, measure_rows
 from ragassay.schemas.columns import raw_columns
 
 OUTPUT_COLUMNS = raw_columns("members", "usage", "context_windows", "error")
@@ -26,7 +26,7 @@ class UncertaintyStage(Stage):
     """Runs one model, and gives batches of rows the values of the members that share its measurement.
 
     Attributes:
-        members: Members of one measurement (`Uncertainty.reading`).
+        members: Members of one measurement (`Uncertainty.measurement_settings`).
         splitter: Name and language of the splitter, for passages longer than the window.
         threads: CPU threads of this replica.
     """
@@ -48,9 +48,9 @@ class UncertaintyStage(Stage):
     def setup(self) -> None:
         """Load the model."""
         first = self.members[0]
-        self._reader = Reader(first, first.engine, gpus=first.replicas.num_gpus, threads=self.threads)
-        self._encoder = answer_encoder(first, self._reader.tokenizer)
-        self._sentences_of = sentences_with(*self.splitter)
+        self._reader = UncertaintyModel(first, first.engine, gpus=first.replicas.num_gpus, threads=self.threads)
+        self._encoder = make_answer_encoder(first, self._reader.tokenizer)
+        self._sentences_of = make_sentence_splitter(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Measure the rows with status ok; leave other rows unchanged."""
@@ -59,22 +59,22 @@ class UncertaintyStage(Stage):
         column = self.members[0].samples
         logged_samples = table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
         responses = [
-            Spoken(row, row_spans, [text for text in logged_samples[i] or () if text])
+            UncertaintyRow(row, row_spans, [text for text in logged_samples[i] or () if text])
             for i, row, row_spans in zip(indices, rows, spans, strict=True)
         ]
-        results = read_rows(responses, self.members, self._encoder, self._reader, self._sentences_of)
+        results = measure_rows(responses, self.members, self._encoder, self._reader, self._sentences_of)
         return attach(table, OUTPUT_COLUMNS, dict(zip(indices, map(self._make_update, results), strict=True)))
 
-    def _make_update(self, result: RowRead) -> RowUpdate:
+    def _make_update(self, result: RowUncertainty) -> RowUpdate:
         members = [
             {
                 "name": member.name,
-                "sentence_scores": [_or_null(value) for value in result.sentences[member.name]],
-                "response_score": _or_null(result.response[member.name]),
+                "sentence_scores": [_or_null(value) for value in result.sentence_values[member.name]],
+                "response_score": _or_null(result.response_value[member.name]),
             }
             for member in self.members
         ]
-        usage = [result.usage(self.name)]
+        usage = [result.make_usage_record(self.name)]
         return {"members": members, "usage": usage, "context_windows": result.windows or None, "error": result.note}
 
 

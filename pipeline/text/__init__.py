@@ -1,1 +1,1 @@
-"""Text before any model: sentences, clauses, citations, languages, redaction, repeats, near-duplicates."""
+"""Prepare text before any model: sentences, clauses, citations, languages, redaction, repeats, near-duplicates."""

@@ -1,4 +1,4 @@
-"""The language of a row, by what its logs say: `de`, `de-DE`, `German`, `deu` are one."""
+"""Read the language of a row from a column of the logs: `de`, `de-DE`, `German` and `deu` are the same."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.pipeline.text.split import MANY_LANGUAGES
+from ragassay.pipeline.text.split import MULTI_LANGUAGE
 
-NAMES: Mapping[str, str] = {
+LANGUAGE_NAMES: Mapping[str, str] = {
     "af": "afrikaans afr", "am": "amharic amh", "ar": "arabic ara العربية", "az": "azerbaijani aze",
     "bg": "bulgarian bul български", "bn": "bengali bangla ben বাংলা", "bo": "tibetan bod tib",
     "ca": "catalan valencian cat català", "cs": "czech ces cze čeština", "da": "danish dan dansk",
@@ -30,44 +30,44 @@ NAMES: Mapping[str, str] = {
     "tn": "tswana setswana tsn", "tr": "turkish tur türkçe turkce", "tt": "tatar tat", "uk": "ukrainian ukr українська",
     "ur": "urdu urd اردو", "vi": "vietnamese vie", "yo": "yoruba yor", "zh": "chinese mandarin zho chi cmn 中文",
 }  # fmt: skip
-"""Languages for which spaCy has rules, by ISO 639-1, with the names and codes that logs may have in their place."""
+"""ISO 639-1 code of each language that spaCy has rules for -> other names and codes that logs may use for it."""
 
-_BETWEEN = re.compile(r"[\s_.,;/()-]+")  # a language and its region, script or encoding
+_SEPARATOR = re.compile(r"[\s_.,;/()-]+")  # between a language and its region, script or encoding
 
 
 @cache
-def _codes() -> dict[str, str]:
-    return {word: code for code, words in NAMES.items() for word in (code, *words.split())}
+def _codes_by_name() -> dict[str, str]:
+    return {word: code for code, words in LANGUAGE_NAMES.items() for word in (code, *words.split())}
 
 
-def language_of(value: str | None) -> str:
-    """ISO 639-1 code of a language that spaCy has rules for; `xx` for all others, and for none.
+def parse_language(value: str | None) -> str:
+    """Return the ISO 639-1 code of a language that spaCy has rules for; `xx` for any other language, and for null.
 
     Args:
         value: A code with or without region and script (`pt-BR`, `zh_Hant`, `en_US.UTF-8`), or a name.
     """
-    word = next(filter(None, _BETWEEN.split((value or "").casefold())), "")
-    return _codes().get(word, MANY_LANGUAGES)
+    word = next(filter(None, _SEPARATOR.split((value or "").casefold())), "")
+    return _codes_by_name().get(word, MULTI_LANGUAGE)
 
 
-def row_languages(table: pa.Table, language: str, column: str | None) -> list[str]:
-    """Language of each row.
+def read_row_languages(table: pa.Table, language: str, column: str | None) -> list[str]:
+    """Return the language code of each row.
 
     Args:
         table: Rows.
-        language: That of all of them, where no column says it.
-        column: The column that does; None where there is none.
+        language: Language of all rows if `column` is None.
+        column: Column with the language of each row.
     """
     if column is None:
         return [language] * table.num_rows
     if column not in table.column_names:
-        return [MANY_LANGUAGES] * table.num_rows
-    return [language_of(None if value is None else str(value)) for value in table[column].to_pylist()]
+        return [MULTI_LANGUAGE] * table.num_rows
+    return [parse_language(None if value is None else str(value)) for value in table[column].to_pylist()]
 
 
-def by_language(languages: Sequence[Any]) -> dict[Any, list[int]]:
-    """Places of the rows of each language."""
-    found: dict[Any, list[int]] = {}
-    for place, language in enumerate(languages):
-        found.setdefault(language, []).append(place)
-    return found
+def group_by_language(languages: Sequence[Any]) -> dict[Any, list[int]]:
+    """Return language -> numbers of its rows."""
+    rows: dict[Any, list[int]] = {}
+    for row, language in enumerate(languages):
+        rows.setdefault(language, []).append(row)
+    return rows

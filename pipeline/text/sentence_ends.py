@@ -1,6 +1,6 @@
-"""Where a sentence ends and where it only seems to: what spaCy's rules leave open.
+"""Correct the sentence ends that spaCy's rules get wrong.
 
-Every rule here looks at a few characters on each side of a place, so that it costs the same in a text of any length.
+Each rule reads only a few characters on each side of an end, so its cost does not depend on the length of the text.
 """
 
 import re
@@ -10,20 +10,20 @@ from ragassay.pipeline.text.citations import CITATION
 
 Span = tuple[int, int]
 
-_SEEN = 40  # characters on each side of an end that the rules look at
+_CONTEXT_CHARS = 40  # characters that the rules read on each side of an end
 
 FULL_STOPS = "。｡！？‼⁇⁈⁉।॥۔؟።፧፨။។៕։᠃᠉"
-"""Ends of sentences in other scripts, good for nothing else, with or without a space behind them."""
+"""Sentence ends of other scripts. They have no other use, and need no space after them."""
 
 _CLOSING = "”’」』）】〕》〉»\"')\\]*_"
 _ENDED = re.compile(rf"(?:[.!?．…{FULL_STOPS}])([{_CLOSING}]*)$")
 _LINE_ENDED = re.compile(rf"[.!?:;．…{FULL_STOPS}][{_CLOSING}]*$")
-# `He left. "She stayed."`: an opening quote, bracket or star belongs to what comes; "so .It" has none.
+# `He left. "She stayed."`: an opening quote, bracket or star belongs to the next sentence; "so .It" has none.
 _OPENING = re.compile(rf"(?<=\s)(?:_|[^\w\s.!?．…{FULL_STOPS}])+$")
 _SPACE = re.compile(r"\s")
 _FIRST_LETTER = re.compile(r"[\W_]*([^\W_])")
-_MARKER = re.compile(r"\(?(?:\d{1,3}|[a-zA-Z])[.)]")  # a list number that stands alone
-# "No. 4" is no sentence end; "9 a.m. The shop" is one, though spaCy's rules keep "a.m." whole.
+_LIST_NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-zA-Z])[.)]")
+# "No. 4" is not a sentence end; "9 a.m. The shop" has one, although spaCy's rules keep "a.m." whole.
 _NUMBERED = re.compile(r"\b(?:No|Nos|Art|Sec|Fig|Eq|Vol|Ch|p|pp|approx|max|min|ext)\.$", re.IGNORECASE)
 _ABBREVIATED = re.compile(
     r"(?<![\w'’])(?:[a-hj-z]|[a-z]{1,2}\.(?:[a-z]{1,4}\.)*[a-z]{1,4}"  # J. or p.o.v.
@@ -35,89 +35,98 @@ _ABBREVIATED = re.compile(
     re.IGNORECASE,
 )
 # "in Hello! magazine", "on Sat. and Sun."
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w*!$|\b(?:Sat|Sun|Mon|Mar|Dec|No|Art|Rep|Sen)\.$")
-# "no.", "kg.", "env.", "Abb.", "3." are shorter
+_NAME_OR_DAY = re.compile(r"(?<=[a-z,] )[A-Z]\w*!$|\b(?:Sat|Sun|Mon|Mar|Dec|No|Art|Rep|Sen)\.$")
+# "no.", "kg.", "env.", "Abb." and "3." are shorter
 _LONG_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|['’-]){4,}[.．…]+$")
 _FEW_WORDS = 4
 _CITATION = re.compile(CITATION)
-_ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.$")  # "3. maj" in languages that write ordinals like that
-_OPENER = (
+_ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.$")  # "3. maj" in languages that write ordinals with a full stop
+_FIRST_WORD = (
     "(?:The|A|An|It|Its|This|That|These|Those|There|You|Your|We|Our|They|Their|He|She|I|If|When|While|After|Before|For|In|On|At|"
     "All|Any|Anyone|Anybody|Both|Each|Every|Everyone|Nobody|No|Not|Only|Please|However|Employees|Staff|Otherwise|Unless|Until|To|"
     "Then|Also|As|By|With|Without|From|Under|During|Once|Directly|What|Who|How|Where|Because|Although|Since|So|But|And|Or)"
 )
 _HIDDEN_END = re.compile(
-    rf"\b(?:[ap]\.m\.|etc\.|Inc\.|Ltd\.|U\.S\.|[A-Z]\.|\w+/\w+\.)(?=\s+{_OPENER}\b(?!\.))"  # spaCy keeps these whole
+    rf"\b(?:[ap]\.m\.|etc\.|Inc\.|Ltd\.|U\.S\.|[A-Z]\.|\w+/\w+\.)(?=\s+{_FIRST_WORD}\b(?!\.))"  # spaCy keeps these whole
     rf"|(?<=[a-z0-9)”][.!?])(?:{CITATION})+(?=\s)"  # "at nine.[1] It"
-    rf"|(?:[{FULL_STOPS}]|(?<!\d)．)+[”’」』）】〕》〉»]*(?=\s*\S)"  # and its English tokenizer does not part other scripts
+    rf"|(?:[{FULL_STOPS}]|(?<!\d)．)+[”’」』）】〕》〉»]*(?=\s*\S)"  # spaCy's English tokenizer does not split other scripts
 )
 
 
-def line_ends(line: str) -> bool:
-    """Whether a line's end may be a sentence's: the line below does not go on with it."""
-    return _LINE_ENDED.search(line.rstrip()[-_SEEN:]) is not None
+def can_end_sentence(line: str) -> bool:
+    """Return whether a sentence can end at the end of a line. Otherwise the next line continues it."""
+    return _LINE_ENDED.search(line.rstrip()[-_CONTEXT_CHARS:]) is not None
 
 
-def mend(text: str, spans: Sequence[Span], cuts: Collection[int], language: str) -> Iterator[Span]:
-    """Join at ends that are none ("approx. five", "No. 4", a bare list number); part at ends that spaCy hides ("a.m. The").
+def correct_sentences(text: str, spans: Sequence[Span], cuts: Collection[int], language: str) -> Iterator[Span]:
+    """Join sentences at false ends ("approx. five", "No. 4", a bare list number) and split them at missed ends ("a.m. The").
+
+    Abbreviations are known for English only. In other languages a lower-case letter begins a sentence only if the whole text
+    begins in lower case. A text marked as English may contain other languages. If it begins with a capital letter, a sentence
+    before a lower-case letter must end in a word too long to be an abbreviation.
 
     Args:
         text: The whole text.
-        spans: Sentences of one block of it, in order.
-        cuts: Places at which the block was cut for spaCy's sake: ends only between a full stop and white space.
-        language: spaCy's code of it. Abbreviations are known in English; elsewhere a small letter begins a sentence only where
-            the whole text begins with one. A text that passes for English may have others, so where it begins with a capital, a
-            sentence that ends before a small letter ends in a word too long to be an abbreviation.
+        spans: Sentences of one block of the text, in order.
+        cuts: Offsets where the block was cut to keep spaCy fast: sentence ends only between a full stop and white space.
+        language: spaCy's language code.
     """
-    begins_small = _begins_small(text[:_SEEN])
+    text_is_lower_case = _begins_lower_case(text[:_CONTEXT_CHARS])
     joined: list[Span] = []
     for start, end in spans:
-        first = start
+        new_start = start
         if joined:
-            begun, stop = joined[-1]
-            opening = _OPENING.search(text, max(begun + 1, stop - _SEEN), stop) if stop == start else None
+            last_start, last_end = joined[-1]
+            opening = None
+            if last_end == start:
+                opening = _OPENING.search(text, max(last_start + 1, last_end - _CONTEXT_CHARS), last_end)
             if opening:
-                first = stop = opening.start()  # a white space stands before it
-            while stop > begun and text[stop - 1].isspace():
-                stop -= 1
-            before, after = text[max(begun, stop - _SEEN) : stop], text[first : first + _SEEN]
+                new_start = last_end = opening.start()  # white space precedes it
+            while last_end > last_start and text[last_end - 1].isspace():
+                last_end -= 1
+            before = text[max(last_start, last_end - _CONTEXT_CHARS) : last_end]
+            after = text[new_start : new_start + _CONTEXT_CHARS]
             if (
                 (start in cuts and not (_ENDED.search(before) and _SPACE.search(text, start - 1, start + 1)))
                 or (_NUMBERED.search(before) and after.lstrip()[:1].isdigit())
-                or _MARKER.fullmatch(before.lstrip())
-                or (start == stop and _CITATION.match(text, start - 1))  # spaCy ends "It is![1] Go." behind the bracket
-                or (_begins_small(after) and not (stop < first and _ends(before, after, language, begins_small)))
+                or _LIST_NUMBER.fullmatch(before.lstrip())
+                or (start == last_end and _CITATION.match(text, start - 1))  # spaCy ends "It is![1] Go." after the bracket
+                or (
+                    _begins_lower_case(after)
+                    and not (last_end < new_start and _ends_before_lower_case(before, after, language, text_is_lower_case))
+                )
             ):
-                joined[-1] = (begun, end)
+                joined[-1] = (last_start, end)
                 continue
-            joined[-1] = (begun, first)
-        joined.append((first, end))
-    for start, end in joined:
-        at = start
-        for match in _HIDDEN_END.finditer(text, start, end):
-            yield at, match.end()
-            at = match.end()
-        yield at, end
+            joined[-1] = (last_start, new_start)
+        joined.append((new_start, end))
+    for span_start, end in joined:
+        start = span_start
+        for match in _HIDDEN_END.finditer(text, span_start, end):
+            yield start, match.end()
+            start = match.end()
+        yield start, end
 
 
-def _begins_small(after: str) -> bool:
-    letter = _FIRST_LETTER.match(after)
+def _begins_lower_case(text: str) -> bool:
+    letter = _FIRST_LETTER.match(text)
     return letter is not None and letter[1].islower()
 
 
-def _ends(before: str, after: str, language: str, begins_small: bool) -> bool:
-    """Whether a text ends a sentence although a small letter follows it."""
-    ended = _ENDED.search(before)
-    if ended is None or ended[1]:  # no full stop, or a quote or bracket behind it: '"Really?" she said'
+def _ends_before_lower_case(before: str, after: str, language: str, text_is_lower_case: bool) -> bool:
+    """Return whether a sentence ends after `before` although a lower-case letter follows."""
+    end = _ENDED.search(before)
+    if end is None or end[1]:  # no full stop, or a quote or bracket after it: '"Really?" she said'
         return False
-    if language != "en" and (not begins_small or _ORDINAL.search(before)):
+    if language != "en" and (not text_is_lower_case or _ORDINAL.search(before)):
         return False
-    if _ABBREVIATED.search(before) or _NAME.search(before):
+    if _ABBREVIATED.search(before) or _NAME_OR_DAY.search(before):
         return False
-    if begins_small or before[-1] in FULL_STOPS or after.lstrip()[:1] == "`":  # code may begin a sentence and has no capital
+    begins_with_code = after.lstrip()[:1] == "`"
+    if text_is_lower_case or before[-1] in FULL_STOPS or begins_with_code:
         return True
     if before[-1] in ".．…":
         return _LONG_WORD.search(before) is not None
     words = before.split()
-    letter = _FIRST_LETTER.match(words[-1])  # "Yahoo! is", "D'oh! of": a capital tells of a name
+    letter = _FIRST_LETTER.match(words[-1])  # "Yahoo! is", "D'oh! of": a capital letter indicates a name
     return len(words) > _FEW_WORDS or letter is None or not letter[1].isupper()

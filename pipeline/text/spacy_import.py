@@ -7,25 +7,25 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-WANT_TORCH = ("spacy_transformers", "spacy_curated_transformers", "spacy_experimental")
-"""Packages whose pipelines run torch inside spaCy; where one is installed, torch is let in."""
+TORCH_PACKAGES = ("spacy_transformers", "spacy_curated_transformers", "spacy_experimental")
+"""Packages whose pipelines run torch inside spaCy. If one is installed, spaCy may import torch."""
 
 _COMMAND_LINE = "spacy.cli.info"
-"""What spaCy imports of its command line, and with it the whole of that: a third of its time, of no use here."""
+"""The module through which spaCy imports its whole command line, which takes a third of the import time and is not needed."""
 
 
 def import_spacy() -> Any:
-    """spaCy, as fast and small as it can be.
+    """Import spaCy, and skip the parts that this project does not use.
 
-    Its own library thinc imports torch wherever it is installed: twice the time and three times the memory of each worker, and
-    of no use unless a package of transformer pipelines is there.
+    spaCy's library thinc imports torch if it is installed. That doubles the import time and triples the memory of each worker,
+    and only transformer pipelines need it.
     """
     if "spacy" not in sys.modules:
-        without_torch = "torch" not in sys.modules and not any(map(find_spec, WANT_TORCH))
+        without_torch = "torch" not in sys.modules and not any(map(find_spec, TORCH_PACKAGES))
         command_line = ModuleType(_COMMAND_LINE)
         command_line.info = None  # type: ignore[attr-defined]
-        # None is Python's own way to make an import fail.
-        with _standing_in({_COMMAND_LINE: command_line, **({"torch": None} if without_torch else {})}):
+        # A module that is None in sys.modules fails to import.
+        with _replace_modules({_COMMAND_LINE: command_line, **({"torch": None} if without_torch else {})}):
             import spacy
     import spacy
 
@@ -33,8 +33,8 @@ def import_spacy() -> Any:
 
 
 @contextmanager
-def _standing_in(modules: dict[str, ModuleType | None]) -> Iterator[None]:
-    """Have these in the place of modules that are not imported yet; afterwards those can be, as ever."""
+def _replace_modules(modules: dict[str, ModuleType | None]) -> Iterator[None]:
+    """Replace modules that are not imported yet. Afterwards they can be imported normally."""
     sys.modules.update(modules)  # type: ignore[arg-type]
     try:
         yield

@@ -1,11 +1,11 @@
 """Split responses into sentences with exact character offsets.
 
-spaCy finds sentence ends inside a block of running text; before that, line structure (bullets, headings, table rows,
-code) cuts the response into blocks, so that a list or a code block never becomes one giant sentence. A sentence that says
-several things is cut into clauses then (`pipeline.text.clauses`). Citations stand with the sentence before them.
+Line structure (bullets, headings, table rows, code) cuts a response into blocks, so that a list or a code block never becomes
+one giant sentence. spaCy finds the sentence ends inside each block. A sentence with several claims is then split into clauses
+(`pipeline.text.clauses`), and citations join the sentence before them.
 
-The law: sentences are in order and do not overlap, none starts or ends with white space, and every letter or digit of
-the response (fence lines such as ```python aside) lies in exactly one of them.
+Invariant: sentences are in order and do not overlap, none begins or ends with white space, and every letter or digit of the
+response, except in fence lines such as ```python, is in exactly one sentence.
 """
 
 import re
@@ -14,31 +14,31 @@ from typing import Any
 
 from ragassay.pipeline import errors
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.text.citations import give_back
-from ragassay.pipeline.text.clauses import clauses
-from ragassay.pipeline.text.sentence_ends import FULL_STOPS, Span, line_ends, mend
+from ragassay.pipeline.text.characters import remove_invisible
+from ragassay.pipeline.text.citations import attach_citations
+from ragassay.pipeline.text.clauses import split_clauses
+from ragassay.pipeline.text.sentence_ends import FULL_STOPS, Span, can_end_sentence, correct_sentences
 from ragassay.pipeline.text.spacy_import import import_spacy
-from ragassay.pipeline.text.visible import visible
 
 MAX_SENTENCE_CHARS = 2000
-"""A longer sentence (a response without punctuation) is cut at white space, so that it fits any model's window."""
+"""A longer sentence, such as a response without punctuation, is cut at white space, so that it fits any model's window."""
 
 MAX_BLOCK_CHARS = 100_000
-"""spaCy refuses documents over 1,000,000 characters, and a parser's memory grows with them."""
+"""A longer block is cut: spaCy refuses documents over 1,000,000 characters, and a parser's memory grows with their length."""
 
 _SENTENCE_COMPONENTS = ("parser", "senter", "sentencizer")
-MANY_LANGUAGES = "xx"
+MULTI_LANGUAGE = "xx"
 _FOREIGN_TOKENIZERS = {"ja", "ko", "th", "vi"}
-"""Languages whose tokenizers in spaCy want packages of other makers: sentences end at the same full stops without them, and the
-same texts have the same sentences wherever they are split."""
+"""Languages whose spaCy tokenizers need third-party packages. The multi-language tokenizer replaces them, so that a text has
+the same sentences on every machine. Sentences end at the same full stops."""
 
-LONGEST_WORD = 256
-"""spaCy's tokenizer takes the cube of a run of punctuation marks: what has no white space for longer is cut for it."""
+MAX_WORD_CHARS = 256
+"""A longer word is cut for spaCy, whose tokenizer takes time cubic in the length of a run of punctuation marks."""
 
 _ITEM = re.compile(r"\s*(?:[-*+•–▪◦]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|\|)\s*(?=\S)")
-_FENCE = re.compile(r"(?:```|~~~)\s*[\w+#.-]*")  # a claim on the same line is no fence
-_WRAPPED_LINE = 60  # a line this long that ends no sentence goes on in the next line
-_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+_FENCE = re.compile(r"(?:```|~~~)\s*[\w+#.-]*")  # a line with a claim is not a fence
+_WRAPPED_LINE = 60  # a line with at least this many characters continues on the next line unless a sentence ends with it
+_LONG_WORD = re.compile(rf"\S{{{MAX_WORD_CHARS + 1},}}")
 
 
 def load_splitter(name: str, language: str) -> Any:
@@ -46,18 +46,18 @@ def load_splitter(name: str, language: str) -> Any:
 
     Args:
         name: `sentencizer` for spaCy's rules, or an installed pipeline such as `en_core_web_sm`.
-        language: Language code of the rules' tokenizer, such as `en`; an installed pipeline has its own.
+        language: Language code for the tokenizer of the rules, such as `en`. An installed pipeline has its own language.
 
     Returns:
-        A spaCy `Language`, with only the components that sentence boundaries need.
+        A spaCy `Language` with only the components that set sentence boundaries.
 
     Raises:
-        ConfigError: The pipeline is not installed, or spaCy has no such language.
+        ConfigError: The pipeline is not installed, or spaCy does not know the language.
     """
     spacy = import_spacy()
     check_language(language)
     if name == "sentencizer":
-        nlp = spacy.blank(MANY_LANGUAGES if language in _FOREIGN_TOKENIZERS else language)
+        nlp = spacy.blank(MULTI_LANGUAGE if language in _FOREIGN_TOKENIZERS else language)
         nlp.add_pipe("sentencizer")
     else:
         try:
@@ -67,32 +67,32 @@ def load_splitter(name: str, language: str) -> Any:
         except ImportError as error:
             reason = " ".join(str(error).split())
             raise ConfigError(errors.SPLITTER_LACKS_PACKAGE, pipeline=name, reason=reason) from error
-        found = [c for c in _SENTENCE_COMPONENTS if c in nlp.pipe_names][:1]
-        if found:
-            nlp.select_pipes(enable=[c for c in ("transformer", "tok2vec", *found) if c in nlp.pipe_names])
+        components = [name for name in _SENTENCE_COMPONENTS if name in nlp.pipe_names][:1]
+        if components:
+            nlp.select_pipes(enable=[name for name in ("transformer", "tok2vec", *components) if name in nlp.pipe_names])
         else:
             nlp.select_pipes(enable=[])
             nlp.add_pipe("sentencizer")
     return nlp
 
 
-def sentences_with(name: str, language: str) -> Callable[[str], list[Span]]:
-    """What splits one text; the splitter is loaded when it is first wanted. See `load_splitter`."""
+def make_sentence_splitter(name: str, language: str) -> Callable[[str], list[Span]]:
+    """Return a function that splits one text. It loads the splitter at the first call; see `load_splitter`."""
     nlp: list[Any] = []
 
-    def sentences_of(text: str) -> list[Span]:
+    def split_text(text: str) -> list[Span]:
         if not nlp:
             nlp.append(load_splitter(name, language))
-        return split(nlp[0], [text])[0]
+        return split_sentences(nlp[0], [text])[0]
 
-    return sentences_of
+    return split_text
 
 
 def check_language(language: str) -> None:
     """Check that spaCy knows a language.
 
     Raises:
-        ConfigError: It does not.
+        ConfigError: spaCy does not know it.
     """
     try:
         import_spacy().util.get_lang_class(language)
@@ -100,58 +100,62 @@ def check_language(language: str) -> None:
         raise ConfigError(errors.UNKNOWN_LANGUAGE, language=language) from error
 
 
-def split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
+def split_sentences(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
     """Split responses into sentences.
 
     Args:
-        nlp: What `load_splitter` returned.
+        nlp: Result of `load_splitter`.
         responses: Texts of any length.
 
     Returns:
-        A list a response of (start, end) character offsets; empty for a response without a letter or digit.
+        (start, end) character offsets of the sentences of each response; none for a response without a letter or digit.
     """
-    shown = [visible(text) for text in responses]
-    found = _split(nlp, [text for text, _ in shown])
+    visible_texts = [remove_invisible(text) for text in responses]
+    sentences = _split_visible(nlp, [text for text, _ in visible_texts])
     return [
-        spans if places is None else [(places[start], places[end - 1] + 1) for start, end in spans]
-        for spans, (_, places) in zip(found, shown, strict=True)
+        spans if offsets is None else [(offsets[start], offsets[end - 1] + 1) for start, end in spans]
+        for spans, (_, offsets) in zip(sentences, visible_texts, strict=True)
     ]
 
 
-def _split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
-    """`split` of texts that hold no invisible characters."""
-    blocks = [(i, list(_pieces(text, *block))) for i, text in enumerate(responses) for block in _blocks(text)]
+def _split_visible(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
+    """Split texts without invisible characters."""
+    blocks = [(i, list(_cut_block(text, *block))) for i, text in enumerate(responses) for block in _find_blocks(text)]
     docs = nlp.pipe(responses[i][start:end] for i, pieces in blocks for start, end in pieces)
-    result: list[list[Span]] = [[] for _ in responses]
+    sentences: list[list[Span]] = [[] for _ in responses]
     for i, pieces in blocks:
-        spans = [(at + s.start_char, at + s.end_char) for (at, _), doc in zip(pieces, docs, strict=False) for s in doc.sents]
-        for span in mend(responses[i], spans, {start for start, _ in pieces[1:]}, nlp.lang):
-            for short in _cut(responses[i], span):
-                result[i].extend(clauses(responses[i], short))
-    return [give_back(text, found, MAX_SENTENCE_CHARS) for text, found in zip(responses, result, strict=True)]
+        spans = [
+            (piece_start + sentence.start_char, piece_start + sentence.end_char)
+            for (piece_start, _), doc in zip(pieces, docs, strict=False)
+            for sentence in doc.sents
+        ]
+        for span in correct_sentences(responses[i], spans, {start for start, _ in pieces[1:]}, nlp.lang):
+            for short in _cut_sentence(responses[i], span):
+                sentences[i].extend(split_clauses(responses[i], short))
+    return [attach_citations(text, spans, MAX_SENTENCE_CHARS) for text, spans in zip(responses, sentences, strict=True)]
 
 
-def _blocks(text: str) -> Iterator[Span]:
-    """Cut a text into blocks of running text: paragraphs, list items, headings, table rows, lines of code."""
+def _find_blocks(text: str) -> Iterator[Span]:
+    """Find the blocks of running text: paragraphs, list items, headings, table rows, lines of code."""
     start = end = None
-    fenced = False
+    is_fenced = False
     previous = ""
     position = 0
     for line in text.splitlines(keepends=True):
         line_start, position = position, position + len(line)
-        fence = _FENCE.fullmatch(line.strip()) is not None
-        fenced ^= fence
-        goes_on = (
+        is_fence = _FENCE.fullmatch(line.strip()) is not None
+        is_fenced ^= is_fence
+        continues_block = (
             start is not None
-            and not (fenced or fence or _ITEM.match(line) or not line.strip())
-            and not line_ends(previous)
+            and not (is_fenced or is_fence or _ITEM.match(line) or not line.strip())
+            and not can_end_sentence(previous)
             and (len(previous) >= _WRAPPED_LINE or line.lstrip()[:1].islower())
         )
-        if not goes_on:
+        if not continues_block:
             if start is not None and end is not None:
                 yield start, end
             start = None
-        if line.strip() and not fence:
+        if line.strip() and not is_fence:
             start = line_start if start is None else start
             end = position
         previous = line
@@ -159,19 +163,19 @@ def _blocks(text: str) -> Iterator[Span]:
         yield start, end
 
 
-def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
-    """Cut a block into what spaCy takes in linear time: inside of long words, behind a full stop if they have one."""
+def _cut_block(text: str, start: int, end: int) -> Iterator[Span]:
+    """Cut a block into pieces that spaCy processes in linear time: inside long words, after a full stop if they have one."""
     for word in _LONG_WORD.finditer(text, start, end):
-        at = word.start()
-        while word.end() - at > LONGEST_WORD:
-            at = 1 + max(text.rfind(stop, at, at + LONGEST_WORD) for stop in FULL_STOPS) or at + LONGEST_WORD
-            yield from _chunks(text, start, at)
-            start = at
-    yield from _chunks(text, start, end)
+        cut = word.start()
+        while word.end() - cut > MAX_WORD_CHARS:
+            cut = 1 + max(text.rfind(stop, cut, cut + MAX_WORD_CHARS) for stop in FULL_STOPS) or cut + MAX_WORD_CHARS
+            yield from _cut_long_text(text, start, cut)
+            start = cut
+    yield from _cut_long_text(text, start, end)
 
 
-def _chunks(text: str, start: int, end: int) -> Iterator[Span]:
-    """Cut a block that is too long for one spaCy document: after a full stop, else at a space, else anywhere."""
+def _cut_long_text(text: str, start: int, end: int) -> Iterator[Span]:
+    """Cut a text that is too long for one spaCy document: after a full stop, else at a space, else anywhere."""
     while end - start > MAX_BLOCK_CHARS:
         limit = start + MAX_BLOCK_CHARS
         stop = text.rfind(". ", start, limit) + 1 or max(text.rfind(" ", start + 1, limit), 0) or limit
@@ -180,8 +184,8 @@ def _chunks(text: str, start: int, end: int) -> Iterator[Span]:
     yield start, end
 
 
-def _cut(text: str, span: Span) -> Iterator[Span]:
-    """Strip white space, drop what has no letter or digit, and cut what is longer than MAX_SENTENCE_CHARS."""
+def _cut_sentence(text: str, span: Span) -> Iterator[Span]:
+    """Strip white space, drop spans without a letter or digit, and cut sentences longer than MAX_SENTENCE_CHARS."""
     start, end = span
     while start < end:
         stop = min(end, start + MAX_SENTENCE_CHARS)

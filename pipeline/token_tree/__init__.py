@@ -1,1 +1,1 @@
-"""Prompts packed into one sequence, every shared prefix once, and the attention over it: for training, and for reading."""
+"""Token trees: prompts packed into one sequence that contains every shared prefix once, and the attention over it."""

@@ -1,4 +1,4 @@
-"""Attention over a token tree: blocks of queries, each with only the keys that one of them may see.
+"""Compute attention over a token tree: in blocks of queries, each with only the keys that its queries attend to.
 
 On a CPU this takes about a third of the time of PyTorch's masked attention over the whole tree (tests/benchmarks/tuning.py).
 """
@@ -11,15 +11,22 @@ import numpy as np
 
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.token_tree import errors
-from ragassay.pipeline.token_tree.tree import Tree
+from ragassay.pipeline.token_tree.tree import TokenTree
 
-NAME = "token_tree"
-BLOCK = 128
+ATTENTION_NAME = "token_tree"
+BLOCK_SIZE = 128
 
 
 @dataclass(frozen=True)
-class Block:
-    """Queries start to stop of a tree, places of the k keys that they see, and a mask (queries, k) of 0 and minus infinity."""
+class AttentionBlock:
+    """Consecutive queries of a tree and the k keys that they attend to.
+
+    Attributes:
+        start: First query.
+        stop: End of the queries, exclusive.
+        keys: (k) positions of the keys in the tree.
+        mask: (queries, k): 0 if the query attends to the key, else minus infinity.
+    """
 
     start: int
     stop: int
@@ -27,17 +34,17 @@ class Block:
     mask: Any
 
 
-def blocks_of(tree: Tree, device: Any) -> list[Block]:
-    """Cut a tree into blocks of queries."""
+def split_into_blocks(tree: TokenTree, device: Any) -> list[AttentionBlock]:
+    """Split the queries of a tree into blocks."""
     import torch
 
-    sees = tree.sees()
+    attends = tree.attention_mask()
     blocks = []
-    for start in range(0, len(sees), BLOCK):
-        rows = sees[start : start + BLOCK]
+    for start in range(0, len(attends), BLOCK_SIZE):
+        rows = attends[start : start + BLOCK_SIZE]
         keys = np.flatnonzero(rows.any(axis=0))
         mask = torch.zeros(rows.shape[0], len(keys)).masked_fill_(torch.from_numpy(~rows[:, keys]), float("-inf"))
-        blocks.append(Block(start, start + rows.shape[0], torch.from_numpy(keys).to(device), mask.to(device)))
+        blocks.append(AttentionBlock(start, start + rows.shape[0], torch.from_numpy(keys).to(device), mask.to(device)))
     return blocks
 
 
@@ -50,53 +57,54 @@ def tree_attention(
     scaling: float,
     dropout: float = 0.0,
     *,
-    blocks: list[Block],
-    look: Callable[[int, Any], None] | None = None,
+    blocks: list[AttentionBlock],
+    record: Callable[[int, Any], None] | None = None,
     **options: Any,
 ) -> tuple[Any, None]:
-    """softmax(q k' scaling + mask) v, a block at a time; the attention function that transformers calls.
+    """Compute softmax(q k' scaling + mask) v, one block at a time. This is the attention function that transformers calls.
 
     Args:
         module: The attention layer.
         query: (1, heads, tokens, size).
         key: (1, heads / groups, tokens, size).
         value: Like key.
-        attention_mask: Unused: the blocks have their own.
+        attention_mask: Unused; each block has its own mask.
         scaling: Factor of the scores.
-        dropout: Unused: there is none.
-        blocks: Of the tree.
-        look: Shown the weights of every block, with its number: float32 (heads, queries, keys), M of the formula.
-        options: What else a model asks of its attention.
+        dropout: Unused; there is no dropout.
+        blocks: Blocks of the tree.
+        record: Called with the number of each block and its weights, float32 (heads, queries, keys): M of eq. 4
+            (`pipeline.uncertainty`).
+        options: Further options that a model passes to its attention.
 
     Returns:
         (1, tokens, heads, size), and no weights.
 
     Raises:
-        ModelError: The model asks for something that this attention has not.
+        ModelError: The model needs an option that this attention does not support.
     """
     import torch
 
-    odd = [name for name in ("softcap", "s_aux", "sliding_window") if options.get(name) is not None]
-    if odd:
-        raise ModelError(errors.ATTENTION, module=type(module).__name__, parts=", ".join(odd))
+    unsupported = [name for name in ("softcap", "s_aux", "sliding_window") if options.get(name) is not None]
+    if unsupported:
+        raise ModelError(errors.ATTENTION, module=type(module).__name__, parts=", ".join(unsupported))
     _, heads, _, width = query.shape
     groups = key.shape[1]
     outputs = []
     for number, block in enumerate(blocks):
         rows = block.stop - block.start
-        asked = query[0, :, block.start : block.stop].reshape(groups, heads // groups * rows, width)
+        queries = query[0, :, block.start : block.stop].reshape(groups, heads // groups * rows, width)
         keys, values = (states[0].index_select(1, block.keys) for states in (key, value))
-        scores = torch.matmul(asked, keys.transpose(1, 2)).float().view(heads, rows, -1)
+        scores = torch.matmul(queries, keys.transpose(1, 2)).float().view(heads, rows, -1)
         weights = torch.softmax(torch.add(block.mask, scores, alpha=scaling), dim=-1)
-        if look is not None:
-            look(number, weights)
+        if record is not None:
+            record(number, weights)
         weights = weights.to(query.dtype).view(groups, heads // groups * rows, -1)
         outputs.append(torch.matmul(weights, values).view(heads, rows, width))
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 
-def register() -> None:
-    """Make the attention known to transformers, under NAME."""
+def register_attention() -> None:
+    """Register the attention with transformers as ATTENTION_NAME."""
     from transformers import AttentionInterface
 
-    AttentionInterface.register(NAME, tree_attention)
+    AttentionInterface.register(ATTENTION_NAME, tree_attention)

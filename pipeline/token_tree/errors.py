@@ -1,5 +1,7 @@
-"""What errors of this folder say."""
+"""Error messages of the token trees."""
 
 from ragassay.pipeline.errors import Message
 
-ATTENTION = Message("train.attention", "{module} needs {parts} in its attention, which token trees do not have")
+ATTENTION = Message(
+    "train.attention", "{module} needs {parts} in its attention, which token trees do not support: use another model"
+)

@@ -1,7 +1,7 @@
-"""Prompts packed into one sequence in which every shared prefix stands once (a token tree).
+"""Pack prompts into a token tree: one sequence that contains every shared prefix once.
 
-Sorted prompts are a tree's depth-first order: a token is put down once for all prompts that agree up to it. A token sees its
-ancestors and itself, and its position is its depth, so every prompt gets the very hidden states that it would get alone.
+Sorting the prompts gives the depth-first order of the tree: prompts that agree up to a token share it. A token attends to its
+ancestors and itself, and its position is its depth, so every prompt gets the same hidden states as it would alone.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,47 +11,47 @@ import numpy as np
 
 from ragassay.pipeline.arrays import Bools, Ints
 
-Ids = Sequence[int]
+TokenSequence = Sequence[int]
 
 
 @dataclass(frozen=True)
-class Tree:
+class TokenTree:
     """A token tree in depth-first order, n tokens.
 
     Attributes:
         tokens: (n) token ids.
-        positions: (n) depth of each token: its position in every prompt that has it.
-        sizes: (n) tokens of the subtree of each token, itself included: the subtree of i is i to i + sizes[i].
-        ends: (prompts) where each prompt's last token stands, in the order in which the prompts were given.
+        positions: (n) depth of each token, which is its position in every prompt that contains it.
+        subtree_sizes: (n) tokens in the subtree of each token, including itself: the subtree of i is [i, i + subtree_sizes[i]).
+        prompt_ends: (prompts) index of each prompt's last token, in the order of the prompts that were passed.
     """
 
     tokens: Ints
     positions: Ints
-    sizes: Ints
-    ends: Ints
+    subtree_sizes: Ints
+    prompt_ends: Ints
 
-    def sees(self) -> Bools:
-        """(n, n): whether token i may attend to token j: j is i or an ancestor of it."""
-        place = np.arange(len(self.tokens))
-        return (place <= place[:, None]) & (place[:, None] < place + self.sizes)
+    def attention_mask(self) -> Bools:
+        """Return (n, n): whether token i attends to token j, which is i itself or an ancestor of i."""
+        index = np.arange(len(self.tokens))
+        return (index <= index[:, None]) & (index[:, None] < index + self.subtree_sizes)
 
 
-def grow(prompts: Sequence[Ids]) -> Tree:
+def build_tree(prompts: Sequence[TokenSequence]) -> TokenTree:
     """Pack prompts into a tree.
 
     Args:
-        prompts: Token ids of each, at least one token; equal prompts share their end.
+        prompts: Token ids of each prompt, at least one; equal prompts share their last token.
     """
     tokens: list[int] = []
     positions: list[int] = []
     sizes: list[int] = []
     ends = np.zeros(len(prompts), dtype=np.int64)
-    path: list[int] = []  # places of the tokens of the prompt before
+    path: list[int] = []  # indices of the tokens of the previous prompt
     for i in sorted(range(len(prompts)), key=lambda i: tuple(prompts[i])):
         prompt = prompts[i]
-        shared = _shared(prompt, [tokens[at] for at in path])
-        for at in path[shared:]:
-            sizes[at] = len(tokens) - at
+        shared = _count_shared_tokens(prompt, [tokens[index] for index in path])
+        for index in path[shared:]:
+            sizes[index] = len(tokens) - index
         del path[shared:]
         for depth in range(shared, len(prompt)):
             path.append(len(tokens))
@@ -59,23 +59,23 @@ def grow(prompts: Sequence[Ids]) -> Tree:
             positions.append(depth)
             sizes.append(0)
         ends[i] = path[len(prompt) - 1]
-    for at in path:
-        sizes[at] = len(tokens) - at
-    return Tree(np.array(tokens), np.array(positions), np.array(sizes), ends)
+    for index in path:
+        sizes[index] = len(tokens) - index
+    return TokenTree(np.array(tokens), np.array(positions), np.array(sizes), ends)
 
 
-def size(prompts: Iterable[Ids]) -> int:
-    """Tokens of the tree of some prompts: the least that has to be computed."""
-    count, before = 0, tuple[int, ...]()
+def count_tree_tokens(prompts: Iterable[TokenSequence]) -> int:
+    """Count the tokens of the tree of prompts: the minimum that must be computed."""
+    count, previous = 0, tuple[int, ...]()
     for prompt in sorted(map(tuple, prompts)):
-        count += len(prompt) - _shared(prompt, before)
-        before = prompt
+        count += len(prompt) - _count_shared_tokens(prompt, previous)
+        previous = prompt
     return count
 
 
-def _shared(one: Ids, other: Ids) -> int:
-    """Tokens at the start in which two prompts agree."""
-    for i, (a, b) in enumerate(zip(one, other, strict=False)):
+def _count_shared_tokens(first: TokenSequence, second: TokenSequence) -> int:
+    """Count the tokens at the start of two prompts that are equal."""
+    for i, (a, b) in enumerate(zip(first, second, strict=False)):
         if a != b:
             return i
-    return min(len(one), len(other))
+    return min(len(first), len(second))

@@ -1,1 +1,1 @@
-"""Training an SLM to judge: the loss over token trees, and corruptions of supported sentences."""
+"""Train an SLM as a verifier: the loss over token trees, LoRA, and corruptions of supported sentences."""

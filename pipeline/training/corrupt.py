@@ -1,6 +1,6 @@
-"""Cheap further labels: sentences of a context, said a little differently (supported) or changed in one place (not supported).
+"""Make further labeled statements from the sentences of a context: rephrased (supported) or changed once (not supported).
 
-Both kinds get the same lead-ins, lengths and joins, so that neither can be told by its form alone.
+Both kinds have the same lead-ins, lengths and joins, so that the form of a statement does not reveal its label.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
-from ragassay.pipeline.detectors.named import DAYS, LONGEST_NUMBER, MONTHS
+from ragassay.pipeline.detectors.named_entities import DAYS, MAX_NUMBER_DIGITS, MONTHS
 
 _WORDS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _DIGITS = dict(enumerate(["zero", "one", *_WORDS]))
@@ -20,9 +20,9 @@ _TIME = re.compile(r"\b\d{1,2}(?::\d\d)?\s?(?:[ap]\.m\.|[ap]m\b|[AP]M\b)|\b\d{1,
 _DAY = re.compile(rf"\b(?:{'|'.join(day.title() for day in DAYS)})\b")
 _MONTH = re.compile(rf"\b(?:{'|'.join(month.title() for month in MONTHS if month != 'may')})\b")
 _NAME = re.compile(r"(?<=[a-z,] )(?!I\b)[A-Z][\w’'-]+(?:(?: (?:of|the|de|van|von|and))? [A-Z][\w’'-]+)*")
-_KINDS = (_TIME, _YEAR, _NUMBER, _WORD_NUMBER, _DAY, _MONTH, _NAME)
+_PATTERNS = (_TIME, _YEAR, _NUMBER, _WORD_NUMBER, _DAY, _MONTH, _NAME)
 
-_NEGATE = [
+_NEGATIONS = [
     (re.compile(rf"\b({verb})\b(?! not|n't)"), r"\1 not")
     for verb in ("is", "are", "was", "were", "will", "may", "must", "should", "could", "would", "does", "did")
 ] + [
@@ -43,12 +43,12 @@ _PAIRS = (
     "some/none, up to/over"
 )
 _OPPOSITES = [pair.split("/") for pair in _PAIRS.split(", ")]
-_LEADS = (
+_LEAD_INS = (
     "According to the context, ", "According to the passages, ", "Based on the given passages, ", "The context says that ",
     "As the text says, ", "The passages state that ", "In addition, ", "Also, ", "Overall, ", "However, ", "In short, ",
     "Based on the information provided, ", "Additionally, ", "It is stated that ",
 )  # fmt: skip
-_SAME = [
+_SYNONYMS = [
     (re.compile(r"\b(?:approximately|about|around)(?= \d)"), ("about", "around", "roughly")),
     (re.compile(r"\bfor example\b"), ("for instance",)),
     (re.compile(r" ?(?:percent|per cent)\b"), ("%", " percent")),
@@ -68,7 +68,7 @@ _SAME = [
     (re.compile(r"\bcannot\b"), ("can't", "can not")),
     (re.compile(r"\b(is|are|was|were|does|did) not\b"), (r"\1n't",)),
 ]
-_LOWER = re.compile(
+_COMMON_FIRST_WORD = re.compile(
     r"(?:The|A|An|It|In|On|At|There|This|These|They|You|He|She|Some|Many|All|Most|When|If|As|By|For|From|His|Her|Its|Their|After|"
     r"During|While|One|Two|Since|Each|Every|Both|Several|With|No|Although|Because|Unlike|Since)\b"
 )
@@ -76,37 +76,37 @@ _TAIL = re.compile(r",? (?:which|who|where|although|because|while|whereas|so tha
 _BRACKET = re.compile(r" ?\([^()]*\)")
 
 
-def corrupt(sentence: str, context: str, rng: Random) -> str | None:
-    """A sentence changed so that the context no longer supports it; None where no rule applies.
+def corrupt_sentence(sentence: str, context: str, rng: Random) -> str | None:
+    """Change a sentence so that the context no longer supports it; None if no rule applies.
 
-    A number, time, day, month or name takes the place of another of its kind, mostly one of the same context; or a word is
-    negated, or turned into its opposite.
+    A number, time, day, month or name is replaced by another of its kind, mostly one from the same context; or a word is
+    negated or replaced by its opposite.
 
     Args:
         sentence: A sentence that the context supports.
-        context: All its passages.
-        rng: Chooses.
+        context: All passages of the context.
+        rng: Source of random choices.
     """
-    ways = [_swap, _swap, _negate, _oppose]
-    rng.shuffle(ways)
-    for way in ways:
-        changed = way(sentence, context, rng)
+    rules = [_swap_entity, _swap_entity, _negate, _replace_by_opposite]
+    rng.shuffle(rules)
+    for rule in rules:
+        changed = rule(sentence, context, rng)
         if changed and changed.lower() not in context.lower() and changed != sentence:
             return changed
     return None
 
 
-def rephrase(sentence: str, rng: Random) -> str:
-    """A sentence in other words that says the same, or a part of it."""
+def rephrase_sentence(sentence: str, rng: Random) -> str:
+    """Return a sentence in other words with the same meaning, or with a part of it."""
     text = sentence
     if rng.random() < 0.5:
         text = _BRACKET.sub("", text)
     if rng.random() < 0.4:
         shorter = _TAIL.sub("", text)
         text = shorter.rstrip(",;") + "." if shorter != text and len(shorter.split()) >= 5 else text
-    for pattern, others in _SAME:
+    for pattern, synonyms in _SYNONYMS:
         if rng.random() < 0.7:
-            text = pattern.sub(rng.choice(others), text, count=1)
+            text = pattern.sub(rng.choice(synonyms), text, count=1)
     if rng.random() < 0.7:
         text = _WORD_NUMBER.sub(lambda match: str(_COUNTS[match[0]]), text, count=1)
     elif rng.random() < 0.7:
@@ -116,58 +116,58 @@ def rephrase(sentence: str, rng: Random) -> str:
     return text
 
 
-def lead_in(sentence: str, rng: Random) -> str:
-    """A sentence after a phrase such as answers begin with."""
-    lower = sentence[:1].lower() + sentence[1:] if _LOWER.match(sentence) else sentence
-    return rng.choice(_LEADS) + lower
+def add_lead_in(sentence: str, rng: Random) -> str:
+    """Put a phrase that answers often begin with before a sentence."""
+    lower = sentence[:1].lower() + sentence[1:] if _COMMON_FIRST_WORD.match(sentence) else sentence
+    return rng.choice(_LEAD_INS) + lower
 
 
-def synthetic(
+def make_statements(
     sentences: Sequence[str], dropped: Sequence[str], context: str, count: int, rng: Random
 ) -> list[tuple[str, bool]]:
-    """Labelled statements about a context: (statement, supported), `count` of each label where the context has enough.
+    """Make labeled statements about a context: (statement, supported), `count` per label if the context has enough sentences.
 
     Args:
         sentences: Sentences of the context.
-        dropped: Sentences of the same text that the context lacks: not supported.
-        context: All its passages.
-        count: Statements of each label.
-        rng: Chooses.
+        dropped: Sentences of the same text that were removed from the context and are not supported.
+        context: All passages of the context.
+        count: Number of statements per label.
+        rng: Source of random choices.
     """
-    fit = [s for s in sentences if 5 <= len(s.split()) <= 60]
-    picked = rng.sample(fit, min(count, len(fit)))
-    good = [rephrase(s, rng) for s in picked]
-    bad = [*rng.sample(list(dropped), min(len(dropped), max(1, count // 2)))] if dropped else []
-    for sentence in rng.sample(fit, len(fit)):
-        changed = corrupt(rephrase(sentence, rng), context, rng)
-        if len(bad) < count and changed:
-            bad.append(changed)
-    if len(good) > 1 and bad and rng.random() < 0.5:  # two claims in one sentence: one wrong half makes it wrong
-        first, second = good[0].rstrip("."), rng.choice([(good[1], True), (bad[0], False)])
-        joined = f"{first}, and {second[0][:1].lower()}{second[0][1:]}"
-        (good if second[1] else bad)[0] = joined
-    texts = [(text, True) for text in good] + [(text, False) for text in bad[: max(len(good), 1)]]
-    return [(lead_in(text, rng) if rng.random() < 0.25 else text, label) for text, label in texts]
+    candidates = [sentence for sentence in sentences if 5 <= len(sentence.split()) <= 60]
+    chosen = rng.sample(candidates, min(count, len(candidates)))
+    supported = [rephrase_sentence(sentence, rng) for sentence in chosen]
+    unsupported = [*rng.sample(list(dropped), min(len(dropped), max(1, count // 2)))] if dropped else []
+    for sentence in rng.sample(candidates, len(candidates)):
+        changed = corrupt_sentence(rephrase_sentence(sentence, rng), context, rng)
+        if len(unsupported) < count and changed:
+            unsupported.append(changed)
+    if len(supported) > 1 and unsupported and rng.random() < 0.5:  # join two claims: one wrong claim makes the sentence wrong
+        first = supported[0].rstrip(".")
+        second, is_supported = rng.choice([(supported[1], True), (unsupported[0], False)])
+        (supported if is_supported else unsupported)[0] = f"{first}, and {second[:1].lower()}{second[1:]}"
+    statements = [(text, True) for text in supported] + [(text, False) for text in unsupported[: max(len(supported), 1)]]
+    return [(add_lead_in(text, rng) if rng.random() < 0.25 else text, label) for text, label in statements]
 
 
-def _swap(sentence: str, context: str, rng: Random) -> str | None:
-    places = [(kind, match) for kind in _KINDS for match in kind.finditer(sentence)]
-    while places:
-        kind, match = places.pop(rng.randrange(len(places)))
-        others = sorted({m[0] for m in kind.finditer(context)} - {m[0] for m in kind.finditer(sentence)})
-        if kind is _NAME:
-            others = [name for name in others if not set(name.lower().split()) & set(sentence.lower().split())]
-        if kind in (_NUMBER, _YEAR, _WORD_NUMBER) and (not others or rng.random() < 0.3):
-            others = [_other_number(match[0], rng)]
-        if others:
-            return sentence[: match.start()] + rng.choice(others) + sentence[match.end() :]
+def _swap_entity(sentence: str, context: str, rng: Random) -> str | None:
+    matches = [(pattern, match) for pattern in _PATTERNS for match in pattern.finditer(sentence)]
+    while matches:
+        pattern, match = matches.pop(rng.randrange(len(matches)))
+        substitutes = sorted({m[0] for m in pattern.finditer(context)} - {m[0] for m in pattern.finditer(sentence)})
+        if pattern is _NAME:
+            substitutes = [name for name in substitutes if not set(name.lower().split()) & set(sentence.lower().split())]
+        if pattern in (_NUMBER, _YEAR, _WORD_NUMBER) and (not substitutes or rng.random() < 0.3):
+            substitutes = [_change_number(match[0], rng)]
+        if substitutes:
+            return sentence[: match.start()] + rng.choice(substitutes) + sentence[match.end() :]
     return None
 
 
-def _other_number(text: str, rng: Random) -> str:
+def _change_number(text: str, rng: Random) -> str:
     if text in _COUNTS:
         return rng.choice([word for word in _COUNTS if word != text])
-    if sum(c.isdecimal() for c in text) > LONGEST_NUMBER:  # no amount: another last digit
+    if sum(c.isdecimal() for c in text) > MAX_NUMBER_DIGITS:  # too long for a value: change the last digit
         return text[:-1] + str((int(text[-1]) + rng.randrange(1, 10)) % 10)
     value = float(text.replace(",", ""))
     changed = (
@@ -180,53 +180,54 @@ def _other_number(text: str, rng: Random) -> str:
 
 
 def _negate(sentence: str, _: str, rng: Random) -> str | None:
-    ways = [(pattern, to) for pattern, to in _NEGATE if pattern.search(sentence)]
-    if not ways:
+    negations = [(pattern, replacement) for pattern, replacement in _NEGATIONS if pattern.search(sentence)]
+    if not negations:
         return None
-    pattern, to = rng.choice(ways)
-    return pattern.sub(to, sentence, count=1)
+    pattern, replacement = rng.choice(negations)
+    return pattern.sub(replacement, sentence, count=1)
 
 
-def _oppose(sentence: str, _: str, rng: Random) -> str | None:
-    ways = []
+def _replace_by_opposite(sentence: str, _: str, rng: Random) -> str | None:
+    replacements = []
     for pair in _OPPOSITES:
-        for one, other in (pair, pair[::-1]):
-            if re.search(rf"\b{one}\b", sentence):
-                ways.append((one, other))
-    if not ways:
+        for word, opposite in (pair, pair[::-1]):
+            if re.search(rf"\b{word}\b", sentence):
+                replacements.append((word, opposite))
+    if not replacements:
         return None
-    one, other = rng.choice(ways)
-    return re.sub(rf"\b{one}\b", other, sentence, count=1)
+    word, opposite = rng.choice(replacements)
+    return re.sub(rf"\b{word}\b", opposite, sentence, count=1)
 
 
 def drop_sentences(
     passages: Sequence[tuple[str, Sequence[tuple[int, int]]]], keep: Sequence[str], rng: Random
 ) -> tuple[list[str], list[str]]:
-    """Take sentences out of a context, for statements about its subject that it does not support.
+    """Remove sentences from a context. They become statements about its subject that it does not support.
 
     Args:
         passages: Texts with the spans of their sentences.
-        keep: Words, in lower case, of what labels speak of: a sentence that shares one of them stays.
-        rng: Chooses.
+        keep: Words of the labeled statements, in lower case. A sentence with one of these words is kept.
+        rng: Source of random choices.
 
     Returns:
-        The passages without them, and the sentences: at most one a passage, none of a passage with fewer than four.
+        The passages without the removed sentences, and these sentences: at most one per passage, and none from a passage with
+        fewer than four sentences.
     """
-    wanted = set(keep)
-    left, dropped = [], []
+    keep_words = set(keep)
+    remaining, dropped = [], []
     for text, spans in passages:
-        free = [
+        removable = [
             i for i, (start, end) in enumerate(spans)
             if i > 0
             and 6 <= len(text[start:end].split()) <= 40
-            and wanted.isdisjoint(re.findall(r"\w+", text[start:end].lower()))
+            and keep_words.isdisjoint(re.findall(r"\w+", text[start:end].lower()))
         ]  # fmt: skip
-        if len(spans) < 4 or not free:
-            left.append(text)
+        if len(spans) < 4 or not removable:
+            remaining.append(text)
             continue
-        i = rng.choice(free)
+        i = rng.choice(removable)
         cuts = [0, *(start for start, _ in spans[1:]), len(text)]
-        pieces = [text[a:b] for a, b in pairwise(cuts)]
+        pieces = [text[start:end] for start, end in pairwise(cuts)]
         dropped.append(text[spans[i][0] : spans[i][1]])
-        left.append("".join(pieces[:i] + pieces[i + 1 :]).rstrip())
-    return left, dropped
+        remaining.append("".join(pieces[:i] + pieces[i + 1 :]).rstrip())
+    return remaining, dropped

@@ -1,5 +1,5 @@
-"""What errors of this folder say."""
+"""Error messages of the training."""
 
 from ragassay.pipeline.errors import Message
 
-NO_LORA = Message("train.no-lora", "LoRA can't be put on model {model!r}: {reason}")
+NO_LORA = Message("train.no-lora", "model {model!r} can't get LoRA matrices: {reason}")

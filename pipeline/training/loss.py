@@ -1,5 +1,4 @@
-"""The loss of labelled prompts: cross-entropy of yes against no, margins between minimal pairs, and a small term that keeps
-the label mass high."""
+"""Compute the loss of labeled prompts: cross-entropy, margins of minimal pairs, and a term for high label mass."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,72 +7,77 @@ MASS_WEIGHT = 0.05
 PAIR_WEIGHT = 0.5
 MARGIN = 2.0
 
-Prompt = tuple[int, ...]
+PromptIds = tuple[int, ...]
 
 
-class Unit(NamedTuple):
-    """One label: of a sentence, or of the lowest of a response's sentences.
+class LabeledExample(NamedTuple):
+    """A label of a sentence, or of a response with several sentences.
 
     Attributes:
-        prompts: Token ids of each sentence that the label is about. A label "unsupported" of several says that at least
-            one of them is (multiple-instance learning); which one is not known.
+        prompts: Token ids of the prompt of each sentence. "Unsupported" for several sentences means that at least one of them
+            is unsupported, without stating which (multiple-instance learning).
         supported: The label.
-        weight: How much it counts, above 0.
-        smoothing: Chance that the label is wrong, 0 to below 0.5.
+        weight: Weight in the loss, above 0.
+        smoothing: Probability that the label is wrong, 0 to below 0.5.
     """
 
-    prompts: tuple[Prompt, ...]
+    prompts: tuple[PromptIds, ...]
     supported: bool
     weight: float = 1.0
     smoothing: float = 0.0
 
 
-class Pair(NamedTuple):
-    """Prompts of two statements that differ in little, one supported and one not."""
+class StatementPair(NamedTuple):
+    """Prompts of two statements with a small difference, one supported and one not."""
 
-    supported: Prompt
-    unsupported: Prompt
+    supported: PromptIds
+    unsupported: PromptIds
 
 
-def unit_loss(
-    logprobs: Any, units: Sequence[Unit], weights: tuple[float, float], pairs: Sequence[tuple[int, int]] = ()
+def compute_loss(
+    logprobs: Any, examples: Sequence[LabeledExample], weights: tuple[float, float], pairs: Sequence[tuple[int, int]] = ()
 ) -> tuple[Any, Any]:
-    """Loss of the units of one tree.
+    """Compute the loss of the examples of one tree.
 
-    With l_j = log P(yes) - log P(no) of sentence j, l = min_j l_j over a unit, and s = l if it is supported, else -l:
-    w (-(1 - e) log sigma(s) - e log sigma(-s)), w the unit's weight times that of its class, e its smoothing;
-    -PAIR_WEIGHT w log sigma(l_a - l_b - MARGIN) for a pair, a supported and b not, w the mean of their units' weights;
-    and -MASS_WEIGHT log(P(yes) + P(no)) for every prompt.
+    With l_j = log P(yes) - log P(no) of sentence j, l = min_j l_j over the sentences of an example, s = l for a supported
+    example and s = -l for an unsupported one, the loss is the sum of
+
+        w (-(1 - e) log sigma(s) - e log sigma(-s))      per example
+        -PAIR_WEIGHT v log sigma(l_a - l_b - MARGIN)     per pair of a supported example a and an unsupported example b
+        -MASS_WEIGHT log(P(yes) + P(no))                 per prompt
+
+    where w is the weight of the example times the weight of its class, e its smoothing, and v the mean weight of a and b.
 
     Args:
-        logprobs: Tensor (prompts, 2): log P(yes) and log P(no), the units' prompts one after the other.
-        units: The labels.
-        weights: Of supported and of unsupported units.
-        pairs: Places of pairs among the units: the supported one, the other.
+        logprobs: Tensor (prompts, 2): log P(yes) and log P(no) of the examples' prompts, in order.
+        examples: The labeled examples.
+        weights: Weights of the classes supported and unsupported.
+        pairs: Pairs as indices of the supported and of the unsupported example.
 
     Returns:
-        The sum of the losses, and the tensor (units) of l.
+        The loss, and the tensor (examples) of l.
     """
     import torch
 
-    odds = (logprobs[:, 0] - logprobs[:, 1]).split([len(unit.prompts) for unit in units])
-    lowest = torch.stack([values.min() for values in odds])
+    log_odds = (logprobs[:, 0] - logprobs[:, 1]).split([len(example.prompts) for example in examples])
+    lowest = torch.stack([values.min() for values in log_odds])
     device = lowest.device
-    supported = torch.tensor([unit.supported for unit in units], device=device)
+    supported = torch.tensor([example.supported for example in examples], device=device)
     signed = torch.where(supported, lowest, -lowest)
-    own = torch.tensor([unit.weight for unit in units], device=device)
-    smoothing = torch.tensor([unit.smoothing for unit in units], device=device)
-    weight = own * torch.where(supported, weights[0], weights[1])
+    example_weights = torch.tensor([example.weight for example in examples], device=device)
+    smoothing = torch.tensor([example.smoothing for example in examples], device=device)
+    weight = example_weights * torch.where(supported, weights[0], weights[1])
     softplus = torch.nn.functional.softplus
     loss = (weight * ((1 - smoothing) * softplus(-signed) + smoothing * softplus(signed))).sum()
     if pairs:
         a, b = torch.tensor(pairs, device=device).T
-        loss = loss + PAIR_WEIGHT * ((own[a] + own[b]) / 2 * softplus(lowest[b] - lowest[a] + MARGIN)).sum()
+        pair_weights = (example_weights[a] + example_weights[b]) / 2
+        loss = loss + PAIR_WEIGHT * (pair_weights * softplus(lowest[b] - lowest[a] + MARGIN)).sum()
     mass = torch.logaddexp(logprobs[:, 0], logprobs[:, 1])
     return loss - MASS_WEIGHT * mass.sum(), lowest.detach()
 
 
-def places_of(pairs: Sequence[Pair], units: Sequence[Unit]) -> list[tuple[int, int]]:
-    """Where pairs stand among units; those of which one is not there are left out."""
-    place = {unit.prompts[0]: i for i, unit in enumerate(units) if len(unit.prompts) == 1}
-    return [(place[a], place[b]) for a, b in pairs if a in place and b in place]
+def find_pair_indices(pairs: Sequence[StatementPair], examples: Sequence[LabeledExample]) -> list[tuple[int, int]]:
+    """Find the indices of pairs among the examples. A pair with a missing example is omitted."""
+    index = {example.prompts[0]: i for i, example in enumerate(examples) if len(example.prompts) == 1}
+    return [(index[a], index[b]) for a, b in pairs if a in index and b in index]

@@ -1,1 +1,1 @@
-"""How sure a language model is of a text that stands, or that it wrote, behind question and context: AttenHScore and others."""
+"""Uncertainty scores: how certain a language model is of a response, given question and context. AttenHScore and others."""

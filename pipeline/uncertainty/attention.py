@@ -1,4 +1,4 @@
-"""How much attention the tokens of texts get from those after them: gathered a layer at a time, so that memory is linear."""
+"""Record how much attention the tokens of texts get from later tokens, one layer at a time, so that memory is linear."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,85 +6,91 @@ from typing import Any
 import numpy as np
 
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.token_tree.attention import Block
+from ragassay.pipeline.token_tree.attention import AttentionBlock
 
-Places = slice | Any
-"""Of a text's tokens among a block's queries or keys: a slice, or a tensor where they don't stand side by side."""
+TokenIndices = slice | Any
+"""Indices of a text's tokens among the queries or keys of a block: a slice if they are consecutive, else a tensor."""
 
 
-class Watch:
-    """What the tokens of some texts get of all blocks and layers that were shown.
+class AttentionRecorder:
+    """Attention that the tokens of texts get, over all recorded blocks and layers. M is the attention matrix of eq. 4.
 
     Attributes:
-        highest: A float32 tensor a text: max over j > i, layers and heads of M_ji.
-        last: The same of the last token's M_ni.
-        layers: How many were shown.
+        maxima: A float32 tensor per text: max over j > i, layers and heads of M_ji (the maximum of eq. 5).
+        last: A float32 tensor per text: max over layers and heads of M_ni, for its last token n.
+        layers: Number of recorded layers.
     """
 
-    def __init__(self, blocks: Sequence[Block], texts: Sequence[Ints], device: Any) -> None:
-        """Begin.
+    def __init__(self, blocks: Sequence[AttentionBlock], texts: Sequence[Ints], device: Any) -> None:
+        """Start without recorded layers.
 
         Args:
-            blocks: Of the tree.
-            texts: Places in the tree of each text's tokens, in order.
-            device: Where the model is.
+            blocks: Blocks of the tree.
+            texts: Indices in the tree of each text's tokens, in order.
+            device: Device of the model.
         """
         import torch
 
         self._lengths = [len(text) for text in texts]
-        self._texts = [_of_block(block, texts, device) for block in blocks]
-        self.highest, self._sums, self.last = ([torch.zeros(n, device=device) for n in self._lengths] for _ in range(3))
+        self._block_texts = [_locate_texts(block, texts, device) for block in blocks]
+        self.maxima, self._sums, self.last = ([torch.zeros(n, device=device) for n in self._lengths] for _ in range(3))
         self._heads = self.layers = 0
 
-    def look(self, number: int, weights: Any) -> None:
-        """Look at a block of a layer.
+    def record(self, number: int, weights: Any) -> None:
+        """Record a block of a layer.
 
         Args:
-            number: Of the block.
-            weights: M = softmax(mask(q k' scaling)), eq. 4: (heads, queries, keys).
+            number: Number of the block.
+            weights: M = softmax(mask(Q R' / sqrt(d_k))), eq. 4, of the block: (heads, queries, keys).
         """
         if number == 0:
             self._heads += weights.shape[0]
             self.layers += 1
-        for i, queries, keys, earlier in self._texts[number]:
-            paid = weights[:, queries][:, :, keys] * earlier
-            size = earlier.shape[1]
-            highest, sums, last = (found[i][:size] for found in (self.highest, self._sums, self.last))
-            highest.copy_(highest.maximum(paid.amax((0, 1))))
-            sums += paid.sum((0, 1))
+        for i, queries, keys, is_earlier in self._block_texts[number]:
+            attention = weights[:, queries][:, :, keys] * is_earlier
+            size = is_earlier.shape[1]
+            maxima, sums, last = (tensors[i][:size] for tensors in (self.maxima, self._sums, self.last))
+            maxima.copy_(maxima.maximum(attention.amax((0, 1))))
+            sums += attention.sum((0, 1))
             if size == self._lengths[i]:
-                last.copy_(last.maximum(paid[:, -1].amax(0)))
+                last.copy_(last.maximum(attention[:, -1].amax(0)))
 
     @property
     def means(self) -> list[Any]:
-        """A float32 tensor a text: mean over j > i, layers and heads of M_ji; 0 for its last token."""
+        """A float32 tensor per text: mean over j > i, layers and heads of M_ji; 0 for its last token."""
         import torch
 
         counts = (torch.arange(n - 1, -1, -1, device=sums.device) for n, sums in zip(self._lengths, self._sums, strict=True))
         return [sums / (count.clamp(min=1) * max(1, self._heads)) for sums, count in zip(self._sums, counts, strict=True)]
 
 
-def _of_block(block: Block, texts: Sequence[Ints], device: Any) -> list[tuple[int, Places, Places, Any]]:
-    """Of each text with queries in a block: its number, its places among queries and keys, and a mask (queries, keys) of 1
-    where the key stands before the query."""
+def _locate_texts(
+    block: AttentionBlock, texts: Sequence[Ints], device: Any
+) -> list[tuple[int, TokenIndices, TokenIndices, Any]]:
+    """Locate the texts with queries in a block.
+
+    Returns:
+        For each text its number, its indices among the queries and among the keys, and whether each key precedes each query,
+        (queries, keys).
+    """
     import torch
 
-    keys = block.keys.cpu().numpy()
-    found = []
+    block_keys = block.keys.cpu().numpy()
+    located = []
     for i, text in enumerate(texts):
         first, end = np.searchsorted(text, [block.start, block.stop])
         if first == end:
             continue
-        earlier = np.arange(end) < np.arange(first, end)[:, None]
-        queries = _places(text[first:end] - block.start, device)
-        seen = _places(np.searchsorted(keys, text[:end]), device)
-        found.append((i, queries, seen, torch.from_numpy(earlier).to(device)))
-    return found
+        is_earlier = np.arange(end) < np.arange(first, end)[:, None]
+        queries = _to_indices(text[first:end] - block.start, device)
+        keys = _to_indices(np.searchsorted(block_keys, text[:end]), device)
+        located.append((i, queries, keys, torch.from_numpy(is_earlier).to(device)))
+    return located
 
 
-def _places(places: Ints, device: Any) -> Places:
+def _to_indices(indices: Ints, device: Any) -> TokenIndices:
     import torch
 
-    if places[-1] - places[0] == len(places) - 1:
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return torch.from_numpy(places).to(device)
+    if indices[-1] - indices[0] == len(indices) - 1:
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return torch.from_numpy(indices).to(device)

@@ -1,4 +1,4 @@
-"""Models that read texts behind prompts: a score of uncertainty as a member of the ensemble, and the re-ranking of passages."""
+"""Settings of the uncertainty members and of the re-ranking of passages."""
 
 from typing import Any, ClassVar, Literal
 
@@ -9,7 +9,7 @@ from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.transformers_engine import TransformersSettings
 from ragassay.pipeline.members import ValueKind
 from ragassay.pipeline.slm.config import Replicas
-from ragassay.pipeline.uncertainty.scores import Attention, Score
+from ragassay.pipeline.uncertainty.scores import AttentionWeighting, UncertaintyScore
 
 ANSWER_PROMPT = """\
 Answer the question from the context.
@@ -27,27 +27,27 @@ Passage:
 {% for passage in context %}{{ passage }}
 {% endfor %}"""
 
-NOT_OF_VALUES = {"name", "model", "adapter", "trust_remote_code", "engine", "replicas", "in_ensemble", "flag_below"}
-"""Settings that no value depends on; weights are known by what they hold, and the engine says its own."""
+VALUE_INDEPENDENT_FIELDS = {"name", "model", "adapter", "trust_remote_code", "engine", "replicas", "in_ensemble", "flag_below"}
+"""Settings that do not affect values, or that are identified elsewhere: the weights by their content, the engine by itself."""
 
-OF_THE_SCORE = {"name", "score", "window", "attention", "in_ensemble", "flag_below"}
-"""Settings in which members that are read together may differ."""
+SCORE_FIELDS = {"name", "score", "window", "attention", "in_ensemble", "flag_below"}
+"""Settings that may differ between members that share one pass of the model."""
 
 
-class ReadingModel(Model):
-    """A model that reads a text behind a prompt, as if it had written it.
+class UncertaintyModelConfig(Model):
+    """A model that measures the uncertainty of a text after a prompt, as if it had generated the text.
 
     Attributes:
-        TEXT: Variable of a prompt that the text is, which no prompt of it may hold.
-        model: Who reads: `embedded`, a hub id, a local folder, or a GGUF file.
-        engine: transformers, the one that shows its attention, with its settings.
-        system: System message; None leaves the chat template's own.
-        prompt: Jinja template (sandboxed) of the user message; the text stands behind it as the model's answer.
-        chat: Wrap the prompt in the model's chat template; false sends it as it stands.
-        replicas: Its actor pool.
+        TEXT_VARIABLE: Prompt variable of that text. The prompt must not contain it.
+        model: `embedded`, a hub id, a local folder, or a GGUF file.
+        engine: Settings of transformers, the only engine that returns attention.
+        system: System message; None uses that of the chat template.
+        prompt: Jinja template (sandboxed) of the user message. The text follows as the model's answer.
+        chat: Wrap the prompt in the model's chat template; false sends it unchanged.
+        replicas: Actor pool of the model.
     """
 
-    TEXT: ClassVar[str]
+    TEXT_VARIABLE: ClassVar[str]
 
     engine: TransformersSettings = TransformersSettings()
     system: str | None = None
@@ -56,66 +56,66 @@ class ReadingModel(Model):
     replicas: Replicas = Replicas()
 
     @property
-    def who(self) -> str:
-        """Whose a prompt is, for messages."""
+    def display_name(self) -> str:
+        """Name for messages."""
         return self.name
 
     def identity(self) -> dict[str, Any]:
-        """What its values depend on beside its weights: all of its settings, but for those that no value depends on."""
-        return {**self.model_dump(mode="json", exclude=NOT_OF_VALUES), **self.engine.identity()}
+        """Return the settings, except the weights, that affect its values, for the fingerprint."""
+        return {**self.model_dump(mode="json", exclude=VALUE_INDEPENDENT_FIELDS), **self.engine.identity()}
 
     @field_validator("engine", mode="before")
     @classmethod
-    def _by_name(cls, given: Any) -> Any:
-        if isinstance(given, str):
-            return {"kind": given}
-        return {"kind": "transformers", **given} if isinstance(given, dict) else given
+    def _complete_engine(cls, engine: Any) -> Any:
+        if isinstance(engine, str):
+            return {"kind": engine}
+        return {"kind": "transformers", **engine} if isinstance(engine, dict) else engine
 
 
-class Rerank(ReadingModel):
-    """Passages in the order of how well the question fits each: G of the question, read behind one passage (eq. 6).
+class Rerank(UncertaintyModelConfig):
+    """Re-ranking of passages by how well the question fits each: G of the question after the passage (eq. 6).
 
     Attributes:
-        name: Its name in `usage`; no member may have it.
-        attention: What weighs a token of the question: max (the paper's), mean or last.
-        prompt: Its `context` is a list of one passage, or of a piece of one that is longer than the window.
-        keep: Passages that are kept where not all fit the window of an SLM; None cuts nothing, and windows are judged.
+        name: Name in `usage`; no member may use it.
+        attention: Attention that weights a token of the question: max (the paper's), mean or last.
+        prompt: `context` is a list of one passage, or of one piece of a passage that is longer than the window.
+        keep: Best passages that an SLM scores if not all fit its window; None keeps all and scores several windows.
     """
 
-    TEXT: ClassVar[str] = "question"
+    TEXT_VARIABLE: ClassVar[str] = "question"
 
     name: Literal["rerank"] = "rerank"
-    attention: Attention = Attention.MAX
+    attention: AttentionWeighting = AttentionWeighting.MAX
     prompt: str = QUESTION_PROMPT
     keep: int | None = Field(None, ge=1)
 
 
-class Uncertainty(ReadingModel):
-    """One score of uncertainty. Its values are higher where the model is surer, which stands for better supported.
+class Uncertainty(UncertaintyModelConfig):
+    """An uncertainty score as a member. Higher values mean a more certain model, and so a better supported sentence.
 
     Attributes:
-        name: Its name in `members`; unique in a job. Members that differ in score, window and attention alone are read
-            together, once.
-        model: Best the model that wrote the responses.
-        score: Which score; see `pipeline.uncertainty.scores`.
-        window: K, tokens a window of attenhscore and surprisal.
-        attention: What weighs a token there: max (the paper's), mean or last.
-        text: What is read: the logged response, or the model's own answer to the question, which it writes first. Then it has a
-            value of the whole response, and none of its sentences.
-        max_tokens: Tokens of its own answer at most.
-        samples: Column of the logs with further answers to the question, a list of strings, for lexical_similarity and
-            eigenscore. They have a value of the whole response too.
-        prompt: With `context` (list of passages) and `question`; the response stands behind it.
-        in_ensemble: Average its values into the scores; false leaves them beside, for `evaluate`, `compare` and `escalate`.
-        flag_below: Value of a whole response below which `compare` counts it as flagged; None takes the mean of
-            those that it compares.
+        name: Name in `members`; unique in a job. Members that differ only in score, window and attention share one pass of the
+            model.
+        model: Preferably the model that generated the responses.
+        score: The score; see `pipeline.uncertainty.scores`.
+        window: K, tokens per window of attenhscore and surprisal.
+        attention: Attention that weights a token there: max (the paper's), mean or last.
+        text: Text to measure: `response`, the logged response, or `own`, an answer that the model first generates itself. An
+            own answer gives a value of the whole response, but none of its sentences.
+        max_tokens: Maximum number of tokens of an own answer.
+        samples: Log column with further answers to the question, a list of strings, for lexical_similarity and eigenscore.
+            These scores too have values of whole responses only.
+        prompt: Template with `context` (list of passages) and `question`. The response follows it.
+        in_ensemble: Average its values into the scores. If false, `evaluate`, `compare` and `escalate` can still use them.
+        flag_below: ValueKind of a whole response below which `compare` counts it as flagged; None uses the mean over the
+            compared responses.
     """
 
-    TEXT: ClassVar[str] = "response"
+    TEXT_VARIABLE: ClassVar[str] = "response"
 
-    score: Score = Score.ATTENHSCORE
+    score: UncertaintyScore = UncertaintyScore.ATTENHSCORE
     window: int = Field(16, ge=1)
-    attention: Attention = Attention.MAX
+    attention: AttentionWeighting = AttentionWeighting.MAX
     text: Literal["response", "own"] = "response"
     max_tokens: int = Field(64, ge=1, le=1024)
     samples: str = Field("samples", min_length=1)
@@ -124,38 +124,38 @@ class Uncertainty(ReadingModel):
     flag_below: float | None = None
 
     @property
-    def who(self) -> str:
-        """See `ReadingModel.who`."""
+    def display_name(self) -> str:
+        """See `UncertaintyModelConfig.display_name`."""
         return f"uncertainty {self.name!r}"
 
     @property
     def value(self) -> str:
-        """Which of its numbers is normalised (`pipeline.members.ValueKind`): it has but one."""
+        """The number that is normalized (`pipeline.members.ValueKind`): it has only its score."""
         return ValueKind.SCORE.value
 
     @property
     def suspicious_below(self) -> float | None:
-        """Value of a whole response below which it is suspicious; None where it has no such limit."""
+        """ValueKind of a whole response below which the response is suspicious; None if there is no limit."""
         return self.flag_below
 
-    def reading(self) -> "Uncertainty":
-        """What is read for it, the same for all members that can be read together."""
-        return Uncertainty.model_construct(**{**dict(self), **{key: _READING[key] for key in OF_THE_SCORE}})
+    def measurement_settings(self) -> "Uncertainty":
+        """Return the settings that determine its pass of the model. They are equal for members that share the pass."""
+        return Uncertainty.model_construct(**{**dict(self), **{key: _DEFAULTS[key] for key in SCORE_FIELDS}})
 
     @model_validator(mode="after")
-    def _can_be_had(self) -> "Uncertainty":
-        if self.score.of_samples and self.text == "own":
+    def _check_score(self) -> "Uncertainty":
+        if self.score.compares_samples and self.text == "own":
             raise PydanticCustomError(
                 "config.samples-of-own",
-                "{score} compares answers in the logs: leave out text: own",
+                "{score} compares answers in the logs: remove `text: own`",
                 {"score": self.score.value},
             )
-        if self.in_ensemble and (self.score.of_samples or self.text == "own"):
+        if self.in_ensemble and (self.score.compares_samples or self.text == "own"):
             raise PydanticCustomError(
                 "config.no-sentence-value",
-                "it has no value of a sentence, so it can't be in the ensemble: leave out in_ensemble: true",
+                "it has no value of a sentence, so it can't be in the ensemble: remove `in_ensemble: true`",
             )
         return self
 
 
-_READING = {key: field.default for key, field in Uncertainty.model_fields.items()} | {"name": "read"}
+_DEFAULTS = {key: field.default for key, field in Uncertainty.model_fields.items()} | {"name": "read"}

@@ -1,27 +1,31 @@
-"""Prompts behind which a text stands as the model's own answer: a response, or a question."""
+"""Check and encode prompts that a text follows as the model's answer: a response, or a question."""
 
 from typing import Any
 
 from ragassay.pipeline.engines.plain_text import PlainTextEncoder
 from ragassay.pipeline.slm.prompt import PromptEncoder, apply_chat_template
 from ragassay.pipeline.slm.template import check_prompt, make_placeholder, render_placeholders
-from ragassay.pipeline.uncertainty.config import ReadingModel
+from ragassay.pipeline.uncertainty.config import UncertaintyModelConfig
 
 
-def check_answer_prompt(model: ReadingModel) -> None:
-    """Check that a model's prompt renders and holds all passages, and not the text that stands behind it.
+def check_answer_prompt(model: UncertaintyModelConfig) -> None:
+    """Check that a model's prompt renders, contains all passages, and does not contain the text that follows it.
 
     Raises:
-        ConfigError: It does not.
+        ConfigError: The prompt is wrong.
     """
-    check_prompt(f"{model.who}, with its {model.TEXT} behind it", model.prompt + "{{ " + model.TEXT + " }}", model.TEXT)
+    check_prompt(
+        f"{model.display_name}, with its {model.TEXT_VARIABLE} at the end",
+        model.prompt + "{{ " + model.TEXT_VARIABLE + " }}",
+        model.TEXT_VARIABLE,
+    )
 
 
-def answer_encoder(model: ReadingModel, tokenizer: Any) -> PromptEncoder:
-    """What makes a model's prompts of (question, context, text); of no question where the text is the question.
+def make_answer_encoder(model: UncertaintyModelConfig, tokenizer: Any) -> PromptEncoder:
+    """Make the encoder of a model's prompts from (question, context, text).
 
     Args:
-        model: Says prompt and chat.
+        model: Settings with the prompt. If the text is the question, the prompt has no other question.
         tokenizer: A Hugging Face tokenizer.
 
     Raises:
@@ -30,14 +34,14 @@ def answer_encoder(model: ReadingModel, tokenizer: Any) -> PromptEncoder:
     """
     check_answer_prompt(model)
 
-    def rendered(passages: int) -> str:
-        user = render_placeholders(model.who, model.prompt, model.TEXT, passages)
-        before = apply_chat_template(user, tokenizer, model.name, model.system) if model.chat else user
-        return before + make_placeholder(model.TEXT)
+    def render(passages: int) -> str:
+        user = render_placeholders(model.display_name, model.prompt, model.TEXT_VARIABLE, passages)
+        prompt = apply_chat_template(user, tokenizer, model.name, model.system) if model.chat else user
+        return prompt + make_placeholder(model.TEXT_VARIABLE)
 
-    return PromptEncoder(tokenizer, PlainTextEncoder(tokenizer), rendered, model.TEXT, chat=model.chat)
+    return PromptEncoder(tokenizer, PlainTextEncoder(tokenizer), render, model.TEXT_VARIABLE, chat=model.chat)
 
 
-def uses_question(model: ReadingModel) -> bool:
-    """Whether a model's prompt uses the row's question."""
-    return make_placeholder("question") in render_placeholders(model.who, model.prompt, model.TEXT, 1)
+def has_question_placeholder(model: UncertaintyModelConfig) -> bool:
+    """Return whether a model's prompt contains the row's question."""
+    return make_placeholder("question") in render_placeholders(model.display_name, model.prompt, model.TEXT_VARIABLE, 1)

@@ -1,4 +1,4 @@
-"""Passages in the order of how well the question fits each: "Invoke Interfaces Only When Needed", section 3.4."""
+"""Rank passages by how well the question fits each: "Invoke Interfaces Only When Needed", section 3.4."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,112 +7,121 @@ from math import inf
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.uncertainty.config import Rerank
-from ragassay.pipeline.uncertainty.cost import Cost
-from ragassay.pipeline.uncertainty.place import SentencesOf, place_in_windows
-from ragassay.pipeline.uncertainty.reader import Prompt, Reader
-from ragassay.pipeline.uncertainty.scores import Attention, surprisals
-from ragassay.pipeline.uncertainty.signs import Signs
+from ragassay.pipeline.uncertainty.cost import MeasurementCost
+from ragassay.pipeline.uncertainty.model import PromptAndText, UncertaintyModel
+from ragassay.pipeline.uncertainty.prompted_text import SplitSentences, make_window_prompts
+from ragassay.pipeline.uncertainty.scores import AttentionWeighting, token_surprisals
+from ragassay.pipeline.uncertainty.token_statistics import TokenStatistics
 
 _Pair = tuple[str, str]
 """Question and passage."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A question, and the passages that were found for it; either may be empty."""
+class RetrievedPassages:
+    """A question and the passages retrieved for it. Either can be empty."""
 
     question: str
     passages: Sequence[str]
 
     @property
-    def worded(self) -> list[str]:
+    def nonempty_passages(self) -> list[str]:
         """The passages that are not empty."""
         return [passage for passage in self.passages if passage.strip()]
 
     @property
-    def has_order(self) -> bool:
-        """Whether there is anything to put in order: a question, and two passages that differ."""
-        return bool(self.question.strip()) and len(set(self.worded)) > 1
+    def can_be_ranked(self) -> bool:
+        """Whether there is a question, and at least two different passages."""
+        return bool(self.question.strip()) and len(set(self.nonempty_passages)) > 1
 
 
 @dataclass
-class Ranked(Cost):
-    """What was found of a row.
+class RankedPassages(MeasurementCost):
+    """Order of a row's passages, with the cost of ranking them.
 
     Attributes:
-        order: Numbers of its passages, from 0, best first, the empty ones last; None where it was left as it is, and
-        note: says why, unless there was nothing to put in order.
+        order: Numbers of the passages, from 0, best first and empty ones last; None if the order is unchanged.
+        note: Why the order is unchanged; None if the passages are ranked or there was nothing to rank.
     """
 
     order: list[int] | None = None
     note: str | None = None
 
 
-def question_uncertainty(signs: Signs, attention: Attention) -> float:
-    """The uncertainty of a question behind a passage (eq. 6).
+def compute_question_uncertainty(tokens: TokenStatistics, attention: AttentionWeighting) -> float:
+    """Compute the uncertainty of a question after a passage, eq. 6.
 
         G = -sum over x_i of the question of Atten(x_i) log p(x_i)
 
     Args:
-        signs: Of the question's tokens.
-        attention: Which attention Atten is made of.
+        tokens: Statistics of the question's tokens.
+        attention: Attention in Atten.
 
     Returns:
         G >= 0; smaller = the question fits the passage better.
     """
-    return float(surprisals(signs, attention).sum())
+    return float(token_surprisals(tokens, attention).sum())
 
 
-def rank_rows(
-    rows: Sequence[Found], rerank: Rerank, encoder: PromptEncoder, reader: Reader, sentences_of: SentencesOf
-) -> list[Ranked]:
-    """Put the passages of rows in order, by the G of the question behind each, smallest first.
+def rank_passages(
+    rows: Sequence[RetrievedPassages],
+    rerank: Rerank,
+    encoder: PromptEncoder,
+    model: UncertaintyModel,
+    split_sentences: SplitSentences,
+) -> list[RankedPassages]:
+    """Rank the passages of rows by G of the question after each passage, smallest first.
 
-    Passages of equal G keep their order. A passage that is longer than the window is read in pieces, and its best counts. What
-    several rows have is read once, and the first of them is charged for it.
+    Passages of equal G keep their order. A passage that is longer than the window is measured in pieces, and its smallest G
+    counts. A question and passage that several rows share are measured once, at the cost of the first row.
 
     Args:
         rows: Questions with their passages.
-        rerank: Says which attention.
-        encoder: Makes its prompts.
-        reader: The model.
-        sentences_of: Splits a passage that is longer than the window.
+        rerank: Settings, with the attention.
+        encoder: Encoder of the prompts.
+        model: The model.
+        split_sentences: Splits a passage that is longer than the window.
 
     Returns:
-        An entry a row.
+        An entry per row.
     """
-    owner: dict[_Pair, int] = {}
+    first_rows: dict[_Pair, int] = {}
     for i, row in enumerate(rows):
-        for passage in row.worded if row.has_order else ():
-            owner.setdefault((row.question, passage), i)
-    prompts = {pair: _pieces(*pair, encoder, reader.max_model_len, sentences_of) for pair in owner}
-    reads = iter(reader.read([prompt for pieces in prompts.values() for prompt in pieces]))
-    ranked = [Ranked() for _ in rows]
-    values: dict[_Pair, float] = {}
-    for pair, pieces in prompts.items():
-        mine = [next(reads) for _ in pieces]
-        ranked[owner[pair]].spent(mine)
-        if mine:
-            values[pair] = min(question_uncertainty(read.signs, rerank.attention) for read in mine)
+        for passage in row.nonempty_passages if row.can_be_ranked else ():
+            first_rows.setdefault((row.question, passage), i)
+    prompts = {pair: _make_prompts(*pair, encoder, model.max_model_len, split_sentences) for pair in first_rows}
+    measurements = iter(model.measure([prompt for pair_prompts in prompts.values() for prompt in pair_prompts]))
+    ranked = [RankedPassages() for _ in rows]
+    uncertainties: dict[_Pair, float] = {}
+    for pair, pair_prompts in prompts.items():
+        pieces = [next(measurements) for _ in pair_prompts]
+        ranked[first_rows[pair]].add_measurements(pieces)
+        if pieces:
+            uncertainties[pair] = min(compute_question_uncertainty(piece.tokens, rerank.attention) for piece in pieces)
     for row, result in zip(rows, ranked, strict=True):
-        if not row.has_order:
+        if not row.can_be_ranked:
             continue
-        if all((row.question, passage) in values for passage in row.worded):
-            result.order = _order(row, values)
+        if all((row.question, passage) in uncertainties for passage in row.nonempty_passages):
+            result.order = _sort_passages(row, uncertainties)
         else:
             result.note = (
-                f"rerank: the question leaves no room for a passage in its window of {reader.max_model_len} tokens, so the "
-                "passages keep their order"
+                f"rerank: the question leaves no room for a passage in the model's window of {model.max_model_len} tokens, so "
+                "the passages keep their order"
             )
     return ranked
 
 
-def _pieces(question: str, passage: str, encoder: PromptEncoder, limit: int, sentences_of: SentencesOf) -> list[Prompt]:
-    """A question behind a passage, or behind each piece of a long one; nothing where the question leaves no room."""
+def _make_prompts(
+    question: str, passage: str, encoder: PromptEncoder, limit: int, split_sentences: SplitSentences
+) -> list[PromptAndText]:
+    """Make a prompt for a passage, or for each piece of a long passage, with the question after it.
+
+    The list is empty if the question leaves no room for a passage.
+    """
     row = Row("", [passage], question, [])
-    return [placed.prompt for placed in place_in_windows(row, question, encoder, limit, sentences_of)]
+    return [prompted.prompt for prompted in make_window_prompts(row, question, encoder, limit, split_sentences)]
 
 
-def _order(row: Found, values: Mapping[_Pair, float]) -> list[int]:
-    """Numbers of a row's passages, smallest value first; those without a word last, and equals as they are."""
-    return sorted(range(len(row.passages)), key=lambda i: values.get((row.question, row.passages[i]), inf))
+def _sort_passages(row: RetrievedPassages, uncertainties: Mapping[_Pair, float]) -> list[int]:
+    """Return the numbers of a row's passages, smallest G first and empty passages last. Equal passages keep their order."""
+    return sorted(range(len(row.passages)), key=lambda i: uncertainties.get((row.question, row.passages[i]), inf))

@@ -1,8 +1,8 @@
-"""What members of uncertainty say of rows: each response read behind its question and context, in every window of it."""
+"""Compute the values of uncertainty members for rows: each response is measured after its question and context."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 
@@ -10,22 +10,22 @@ from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.pipeline.uncertainty.config import Uncertainty
-from ragassay.pipeline.uncertainty.cost import Cost
-from ragassay.pipeline.uncertainty.place import Placed, SentencesOf, place, place_in_windows
-from ragassay.pipeline.uncertainty.prompt import uses_question
-from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
+from ragassay.pipeline.uncertainty.cost import MeasurementCost
+from ragassay.pipeline.uncertainty.model import PromptAndText, TextMeasurement, UncertaintyModel
+from ragassay.pipeline.uncertainty.prompt import has_question_placeholder
+from ragassay.pipeline.uncertainty.prompted_text import PromptedText, SplitSentences, make_prompt, make_window_prompts
 from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity
-from ragassay.pipeline.uncertainty.scores import Score, score_text
+from ragassay.pipeline.uncertainty.scores import UncertaintyScore, compute_score
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """A row to be read.
+class UncertaintyRow:
+    """A row to measure.
 
     Attributes:
-        row: Its texts.
+        row: Texts of the row.
         spans: [start, end) of each sentence in the response.
-        samples: Further answers to the question; None where the logs have no such column.
+        samples: Further answers to the question; None if the logs have no column for them.
     """
 
     row: Row
@@ -34,142 +34,164 @@ class Spoken:
 
 
 @dataclass
-class RowRead(Cost):
-    """What was read of one row.
+class RowUncertainty(MeasurementCost):
+    """Values of a row, with the cost of measuring it.
 
     Attributes:
-        sentences: Member -> its value of each sentence; NaN where it has none.
-        response: Member -> its value of the whole response; NaN where it has none.
-        windows: Windows of the context.
-        note: What could not be read.
+        sentence_values: Member -> a value per sentence; NaN if it has none.
+        response_value: Member -> its value of the whole response; NaN if it has none.
+        windows: Number of windows of the context.
+        note: Why the row could not be measured; None if it was.
     """
 
-    sentences: dict[str, list[float]] = field(default_factory=dict)
-    response: dict[str, float] = field(default_factory=dict)
+    sentence_values: dict[str, list[float]] = field(default_factory=dict)
+    response_value: dict[str, float] = field(default_factory=dict)
     windows: int = 0
     note: str | None = None
 
 
-def read_rows(
-    rows: Sequence[Spoken], members: Sequence[Uncertainty], encoder: PromptEncoder, reader: Reader, sentences_of: SentencesOf
-) -> list[RowRead]:
-    """Read rows.
+def measure_rows(
+    rows: Sequence[UncertaintyRow],
+    members: Sequence[Uncertainty],
+    encoder: PromptEncoder,
+    model: UncertaintyModel,
+    split_sentences: SplitSentences,
+) -> list[RowUncertainty]:
+    """Compute the values of members for rows.
 
-    A context that is longer than the window is cut into windows; a text's value is its best window's.
+    A context that is longer than the model's window is cut into windows. A text gets its highest value over all windows.
 
     Args:
         rows: Rows with at least one sentence each.
-        members: Which scores; all of one reading (`Uncertainty.reading`).
-        encoder: Makes prompts.
-        reader: The model.
-        sentences_of: Splits a passage that is longer than the window.
+        members: Members that share one pass of the model (`Uncertainty.measurement_settings`).
+        encoder: Encoder of the prompts.
+        model: The model.
+        split_sentences: Splits a passage that is longer than the window.
 
     Returns:
-        An entry a row.
+        An entry per row.
     """
     own = members[0].text == "own"
-    windows = [_windows(spoken.row, members[0], encoder, reader, sentences_of, own=own) for spoken in rows]
-    results = [_nothing(spoken, mine, members, reader) for spoken, mine in zip(rows, windows, strict=True)]
-    if any(not member.score.of_samples for member in members):
-        flat = [window for mine in windows for window in mine]
-        prompts = [window.prompt for window in flat]
+    windows = [_make_windows(row.row, members[0], encoder, model, split_sentences, own=own) for row in rows]
+    results = [_make_result(row, row_windows, members, model) for row, row_windows in zip(rows, windows, strict=True)]
+    if any(not member.score.compares_samples for member in members):
+        all_windows = [window for row_windows in windows for window in row_windows]
+        prompts = [window.prompt for window in all_windows]
         if own:
-            answers = reader.write([head for head, _ in prompts], members[0].max_tokens)
+            answers = model.generate([head for head, _ in prompts], members[0].max_tokens)
             prompts = [(head, answer) for (head, _), (answer,) in zip(prompts, answers, strict=True)]
-        reads = iter(zip(flat, reader.read(prompts), strict=True))
-        for spoken, mine, result in zip(rows, windows, results, strict=True):
-            _score(spoken, [next(reads) for _ in mine], members, result, own=own)
-    if any(member.score.of_samples for member in members):
-        _compare(rows, windows, members, encoder, reader, results)
+        measured = iter(zip(all_windows, model.measure(prompts), strict=True))
+        for row, row_windows, result in zip(rows, windows, results, strict=True):
+            _add_text_values(row, [next(measured) for _ in row_windows], members, result, own=own)
+    if any(member.score.compares_samples for member in members):
+        _add_sample_values(rows, windows, members, encoder, model, results)
     return results
 
 
-def _nothing(spoken: Spoken, windows: Sequence[Placed], members: Sequence[Uncertainty], reader: Reader) -> RowRead:
-    """A row of which nothing is known yet."""
-    nothing = float("nan")
-    result = RowRead(windows=len(windows))
+def _make_result(
+    row: UncertaintyRow, windows: Sequence[PromptedText], members: Sequence[Uncertainty], model: UncertaintyModel
+) -> RowUncertainty:
+    """Make a result without values, with a note if the row can't be measured."""
+    result = RowUncertainty(windows=len(windows))
     for member in members:
-        result.sentences[member.name] = [nothing] * len(spoken.spans)
-        result.response[member.name] = nothing
+        result.sentence_values[member.name] = [nan] * len(row.spans)
+        result.response_value[member.name] = nan
     if not windows:
-        room = f"question and response leave no room for context in its window of {reader.max_model_len} tokens"
-        none = "the question is null or empty, and its prompt uses it"
-        result.note = f"{members[0].who}: {none if _lacks_question(spoken.row, members[0]) else room}"
+        reason = f"question and response leave no room for context in the model's window of {model.max_model_len} tokens"
+        if _lacks_question(row.row, members[0]):
+            reason = "the question is null or empty, and the prompt uses it"
+        result.note = f"{members[0].display_name}: {reason}"
     return result
 
 
 def _lacks_question(row: Row, member: Uncertainty) -> bool:
-    return not row.question.strip() and uses_question(member)
+    return not row.question.strip() and has_question_placeholder(member)
 
 
-def _windows(
-    row: Row, member: Uncertainty, encoder: PromptEncoder, reader: Reader, sentences_of: SentencesOf, *, own: bool
-) -> list[Placed]:
-    """A row's response, or the place for the model's own, behind every window of its context; none where there is no room."""
+def _make_windows(
+    row: Row,
+    member: Uncertainty,
+    encoder: PromptEncoder,
+    model: UncertaintyModel,
+    split_sentences: SplitSentences,
+    *,
+    own: bool,
+) -> list[PromptedText]:
+    """Make a prompt for every window of a row's context, followed by the response, or by room for an own answer.
+
+    The list is empty if there is no room for context.
+    """
     if _lacks_question(row, member):
         return []
-    limit = reader.max_model_len - (member.max_tokens if own else 0)
-    return place_in_windows(row, "" if own else row.response, encoder, limit, sentences_of)
+    limit = model.max_model_len - (member.max_tokens if own else 0)
+    return make_window_prompts(row, "" if own else row.response, encoder, limit, split_sentences)
 
 
-def _score(
-    spoken: Spoken, reads: Sequence[tuple[Placed, Read]], members: Sequence[Uncertainty], result: RowRead, *, own: bool
+def _add_text_values(
+    row: UncertaintyRow,
+    measured: Sequence[tuple[PromptedText, TextMeasurement]],
+    members: Sequence[Uncertainty],
+    result: RowUncertainty,
+    *,
+    own: bool,
 ) -> None:
-    """Put the members' values of a row's sentences and of its whole response into its result."""
-    result.spent([read for _, read in reads])
+    """Add the members' values of a row's sentences and of its whole response to its result."""
+    result.add_measurements([measurement for _, measurement in measured])
     for member in members:
-        if member.score.of_samples or not reads:
+        if member.score.compares_samples or not measured:
             continue
-        whole = [score_text(member.score, read.signs, member.window, member.attention) for _, read in reads]
-        result.response[member.name] = _best(whole)
+        response_values = [
+            compute_score(member.score, measurement.tokens, member.window, member.attention) for _, measurement in measured
+        ]
+        result.response_value[member.name] = _find_highest(response_values)
         if own:
             continue
-        for i, (start, end) in enumerate(spoken.spans):
-            of_windows = [
-                score_text(
+        for i, (start, end) in enumerate(row.spans):
+            sentence_values = [
+                compute_score(
                     member.score,
-                    read.signs.at(np.flatnonzero((window.ends > start) & (window.ends <= end))),
+                    measurement.tokens.select(np.flatnonzero((window.token_ends > start) & (window.token_ends <= end))),
                     member.window,
                     member.attention,
                 )
-                for window, read in reads
+                for window, measurement in measured
             ]
-            result.sentences[member.name][i] = _best(of_windows)
+            result.sentence_values[member.name][i] = _find_highest(sentence_values)
 
 
-def _best(values: Sequence[float]) -> float:
-    return max((value for value in values if not isnan(value)), default=float("nan"))
+def _find_highest(values: Sequence[float]) -> float:
+    return max((value for value in values if not isnan(value)), default=nan)
 
 
-def _compare(
-    rows: Sequence[Spoken],
-    windows: Sequence[Sequence[Placed]],
+def _add_sample_values(
+    rows: Sequence[UncertaintyRow],
+    windows: Sequence[Sequence[PromptedText]],
     members: Sequence[Uncertainty],
     encoder: PromptEncoder,
-    reader: Reader,
-    results: Sequence[RowRead],
+    model: UncertaintyModel,
+    results: Sequence[RowUncertainty],
 ) -> None:
-    """Put in how alike the logged answers of each row are; a context of several windows tells nothing of their states."""
-    alike = {member.name for member in members if member.score is Score.LEXICAL_SIMILARITY}
-    states = {member.name for member in members if member.score is Score.EIGENSCORE}
-    answers = [[spoken.row.response, *(spoken.samples or ())] for spoken in rows]
+    """Add the similarity of each row's logged answers. A row with several windows has no eigenscore."""
+    lexical = {member.name for member in members if member.score is UncertaintyScore.LEXICAL_SIMILARITY}
+    eigen = {member.name for member in members if member.score is UncertaintyScore.EIGENSCORE}
+    answers = [[row.row.response, *(row.samples or ())] for row in rows]
     for texts, result in zip(answers, results, strict=True):
-        result.response |= dict.fromkeys(alike, lexical_similarity(texts))
-    if not states:
+        result.response_value |= dict.fromkeys(lexical, lexical_similarity(texts))
+    if not eigen:
         return
-    readable = [i for i, mine in enumerate(windows) if len(mine) == 1 and len(answers[i]) > 1]
-    prompts = [list(_answers(rows[i].row, answers[i], encoder, reader.max_model_len)) for i in readable]
-    reads = iter(reader.read([prompt for mine in prompts for prompt in mine], states=True))
-    for i, mine in zip(readable, prompts, strict=True):
-        read = [next(reads) for _ in mine]
-        results[i].spent(read)
-        found = np.array([one.signs.state for one in read]).reshape(len(read), -1)
-        results[i].response |= dict.fromkeys(states, eigenscore(found))
+    comparable = [i for i, row_windows in enumerate(windows) if len(row_windows) == 1 and len(answers[i]) > 1]
+    prompts = [list(_make_answer_prompts(rows[i].row, answers[i], encoder, model.max_model_len)) for i in comparable]
+    measurements = iter(model.measure([prompt for row_prompts in prompts for prompt in row_prompts], with_states=True))
+    for i, row_prompts in zip(comparable, prompts, strict=True):
+        row_measurements = [next(measurements) for _ in row_prompts]
+        results[i].add_measurements(row_measurements)
+        states = np.array([measurement.tokens.state for measurement in row_measurements]).reshape(len(row_measurements), -1)
+        results[i].response_value |= dict.fromkeys(eigen, eigenscore(states))
 
 
-def _answers(row: Row, texts: Sequence[str], encoder: PromptEncoder, limit: int) -> Iterator[Prompt]:
-    """Prompts of the answers that have a token, and fit the window."""
-    for text in texts:
-        head, ids = place(row.question, row.context, text, encoder).prompt
+def _make_answer_prompts(row: Row, answers: Sequence[str], encoder: PromptEncoder, limit: int) -> Iterator[PromptAndText]:
+    """Yield the prompts of the answers that have a token and fit the window."""
+    for answer in answers:
+        head, ids = make_prompt(row.question, row.context, answer, encoder).prompt
         if ids and len(head) + len(ids) <= limit:
             yield head, ids

@@ -1,4 +1,4 @@
-"""How alike several answers to one question are: in words, and in a model's states. Higher = more alike = better supported."""
+"""Compare several answers to one question by their words and by a model's states. Higher = more alike = better supported."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -6,42 +6,42 @@ from itertools import combinations
 import numpy as np
 
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.calibration.baselines import words
+from ragassay.pipeline.calibration.baselines import extract_words
 
 ALPHA = 1e-3
-"""Keeps the logarithm of the covariance's eigenvalues finite where answers are equal, as in the EigenScore paper."""
+"""Keeps the logarithm of the covariance's eigenvalues finite if answers are equal, as in the EigenScore paper."""
 
 
 def lexical_similarity(answers: Sequence[str]) -> float:
-    """Mean Rouge-L of all pairs of answers (Lin et al. 2022).
+    """Compute the mean Rouge-L of all pairs of answers (Lin et al. 2022).
 
     Returns:
         0 to 1; NaN for fewer than two answers with words.
     """
-    said = [found for answer in answers if (found := words(answer))]
-    pairs = [rouge_l(one, other) for one, other in combinations(said, 2)]
-    return float(np.mean(pairs)) if pairs else float("nan")
+    word_lists = [answer_words for answer in answers if (answer_words := extract_words(answer))]
+    similarities = [rouge_l(first, second) for first, second in combinations(word_lists, 2)]
+    return float(np.mean(similarities)) if similarities else float("nan")
 
 
-def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
-    """F1 of the longest common subsequence of two texts of words, 0 to 1; 2 LCS / (n + m)."""
-    return 2 * _common(one, other) / (len(one) + len(other)) if one or other else 0.0
+def rouge_l(first: Sequence[str], second: Sequence[str]) -> float:
+    """Compute the F1 of the longest common subsequence of two word lists: 2 LCS / (n + m), 0 to 1."""
+    return 2 * _lcs_length(first, second) / (len(first) + len(second)) if first or second else 0.0
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Length of the longest common subsequence; a bit a word of `one`, a step a word of `other` (Hyyrö 2004)."""
-    places: dict[str, int] = {}
-    for i, word in enumerate(one):
-        places[word] = places.get(word, 0) | 1 << i
-    free = full = (1 << len(one)) - 1
-    for word in other:
-        met = free & places.get(word, 0)
-        free = ((free + met) | (free - met)) & full
-    return len(one) - free.bit_count()
+def _lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
+    """Compute the length of the longest common subsequence with one bit per word of `first` (Hyyrö 2004)."""
+    positions: dict[str, int] = {}
+    for i, word in enumerate(first):
+        positions[word] = positions.get(word, 0) | 1 << i
+    free = full = (1 << len(first)) - 1
+    for word in second:
+        matched = free & positions.get(word, 0)
+        free = ((free + matched) | (free - matched)) & full
+    return len(first) - free.bit_count()
 
 
 def eigenscore(states: Floats) -> float:
-    """Minus the EigenScore (Chen et al. 2024): how little the answers differ in a model's middle layer.
+    """Compute minus the EigenScore (Chen et al. 2024): how similar the answers are in a model's middle layer.
 
         E = (1/K) sum_i log lambda_i(Z J Z' + alpha I),   J = I - 1 1'/d
 
@@ -53,6 +53,6 @@ def eigenscore(states: Floats) -> float:
     """
     if len(states) < 2:
         return float("nan")
-    centred = states - states.mean(axis=1, keepdims=True)
-    eigenvalues = np.linalg.eigvalsh(centred @ centred.T)
+    centered = states - states.mean(axis=1, keepdims=True)
+    eigenvalues = np.linalg.eigvalsh(centered @ centered.T)
     return -float(np.mean(np.log(np.maximum(eigenvalues, 0.0) + ALPHA)))

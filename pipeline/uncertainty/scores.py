@@ -1,7 +1,7 @@
-"""Scores of uncertainty of a text, from what a model tells of its tokens. All of them: higher = better supported.
+"""Uncertainty scores of a text from the statistics of its tokens. All scores: higher = better supported.
 
-AttenHScore is that of "Invoke Interfaces Only When Needed", eq. 1 to 5; what it is compared with there stands beside it. A text
-may be a sentence of a response: its tokens are judged by what the model told of them within the whole.
+AttenHScore is eq. 1 to 5 of "Invoke Interfaces Only When Needed". The other scores are those that the paper compares it with. A
+text can be a sentence of a response: its tokens keep the statistics that they have within the whole response.
 """
 
 from collections.abc import Callable
@@ -10,31 +10,31 @@ from enum import StrEnum
 import numpy as np
 
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.uncertainty.signs import Signs
+from ragassay.pipeline.uncertainty.token_statistics import TokenStatistics
 
 
-class Attention(StrEnum):
-    """Which attention weighs a token: the highest that a later token pays it (the paper's), their mean, or the last token's."""
+class AttentionWeighting(StrEnum):
+    """Attention that weights a token: the highest from a later token (the paper's), the mean, or the last token's."""
 
     MAX = "max"
     MEAN = "mean"
     LAST = "last"
 
-    def of(self, signs: Signs) -> Floats:
-        """Atten(x_i) = exp(attention), eq. 5; 1 to e."""
-        return np.asarray(np.exp(getattr(signs, f"attention_{self.value}")))
+    def compute_weights(self, tokens: TokenStatistics) -> Floats:
+        """Return Atten(x_i) = exp(attention) of each token, eq. 5; 1 to e."""
+        return np.asarray(np.exp(getattr(tokens, f"attention_{self.value}")))
 
 
-class Score(StrEnum):
-    """A score of uncertainty.
+class UncertaintyScore(StrEnum):
+    """An uncertainty score.
 
     attenhscore: -max over windows of H, see `attenhscore`.
-    surprisal: the same of the tokens that stand there, see `surprisal`.
-    perplexity: mean log p(x_i), which is -log of the perplexity.
+    surprisal: -max over windows of G, see `surprisal`.
+    perplexity: mean of log p(x_i), which is -log of the perplexity.
     energy: mean of log sum exp of the logits.
-    entropy: -mean entropy: the length-normalised entropy of one answer.
+    entropy: -mean of the entropy: the length-normalized entropy of one answer.
     avg_range: mean of p_max - p_min.
-    lexical_similarity, eigenscore: of several answers to the question, see `pipeline.uncertainty.samples`.
+    lexical_similarity, eigenscore: comparisons of several answers to the question, see `pipeline.uncertainty.samples`.
     """
 
     ATTENHSCORE = "attenhscore"
@@ -47,78 +47,79 @@ class Score(StrEnum):
     EIGENSCORE = "eigenscore"
 
     @property
-    def of_samples(self) -> bool:
-        """Whether it compares several answers, and says nothing of one."""
-        return self in (Score.LEXICAL_SIMILARITY, Score.EIGENSCORE)
+    def compares_samples(self) -> bool:
+        """Whether the score compares several answers, and so has no value of a single text."""
+        return self in (UncertaintyScore.LEXICAL_SIMILARITY, UncertaintyScore.EIGENSCORE)
 
 
-def score_text(score: Score, signs: Signs, window: int, attention: Attention) -> float:
-    """A score of a text.
+def compute_score(score: UncertaintyScore, tokens: TokenStatistics, window: int, attention: AttentionWeighting) -> float:
+    """Compute a score of a text.
 
     Args:
-        score: Which; none of several answers.
-        signs: Of its tokens.
-        window: K, tokens a window, for attenhscore and surprisal.
-        attention: What weighs a token there.
+        score: A score that does not compare samples.
+        tokens: Statistics of the text's tokens.
+        window: K, tokens per window, for attenhscore and surprisal.
+        attention: Attention that weights a token, for attenhscore and surprisal.
 
     Returns:
         The score; NaN for a text without tokens.
     """
-    if not len(signs):
+    if not len(tokens):
         return float("nan")
-    if score is Score.ATTENHSCORE:
-        return -attenhscore(signs, window, attention)
-    if score is Score.SURPRISAL:
-        return -surprisal(signs, window, attention)
-    return float(np.mean(_MEANS[score](signs)))
+    if score is UncertaintyScore.ATTENHSCORE:
+        return -attenhscore(tokens, window, attention)
+    if score is UncertaintyScore.SURPRISAL:
+        return -surprisal(tokens, window, attention)
+    return float(np.mean(_TOKEN_SCORES[score](tokens)))
 
 
-_MEANS: dict[Score, Callable[[Signs], Floats]] = {
-    Score.PERPLEXITY: lambda signs: signs.logprob,
-    Score.ENERGY: lambda signs: -signs.energy,
-    Score.ENTROPY: lambda signs: -signs.entropy,
-    Score.AVG_RANGE: lambda signs: signs.spread,
+_TOKEN_SCORES: dict[UncertaintyScore, Callable[[TokenStatistics], Floats]] = {
+    UncertaintyScore.PERPLEXITY: lambda tokens: tokens.logprob,
+    UncertaintyScore.ENERGY: lambda tokens: -tokens.energy,
+    UncertaintyScore.ENTROPY: lambda tokens: -tokens.entropy,
+    UncertaintyScore.AVG_RANGE: lambda tokens: tokens.spread,
 }
 
 
-def attenhscore(signs: Signs, window: int, attention: Attention = Attention.MAX) -> float:
-    """Hallucination that gathers and spreads over a text: H of the K tokens of a window, and the largest H counts.
+def attenhscore(tokens: TokenStatistics, window: int, attention: AttentionWeighting = AttentionWeighting.MAX) -> float:
+    """Compute AttenHScore, the accumulation and propagation of hallucinations: the largest H over windows of K tokens.
 
-        H = -sum_i p_max(x_i) Atten(x_i) log p_max(x_i),   S = max(H_1, …, H_n)
+        H = -sum_i p_max(x_i) Atten(x_i) log p_max(x_i)    (eq. 1, 2)
+        S = max(H_1, …, H_n)                               (eq. 3)
 
     Args:
-        signs: Of one token or more.
-        window: K; the paper does best with 10 to 20.
-        attention: Which attention Atten is made of.
+        tokens: Statistics of one token or more.
+        window: K; in the paper 10 to 20 is best.
+        attention: Attention in Atten.
 
     Returns:
-        S >= 0, higher = less sure.
+        S >= 0, higher = less certain.
     """
-    terms = -np.exp(signs.top_logprob) * attention.of(signs) * signs.top_logprob
-    return _largest(terms, window)
+    terms = -np.exp(tokens.top_logprob) * attention.compute_weights(tokens) * tokens.top_logprob
+    return _find_largest_window_sum(terms, window)
 
 
-def surprisal(signs: Signs, window: int, attention: Attention = Attention.MAX) -> float:
-    """The uncertainty of a given text (eq. 6), as the largest sum over a window of K tokens.
+def surprisal(tokens: TokenStatistics, window: int, attention: AttentionWeighting = AttentionWeighting.MAX) -> float:
+    """Compute the uncertainty of a given text, eq. 6, as the largest G over windows of K tokens.
 
         G = -sum_i Atten(x_i) log p(x_i)
 
     Args:
-        signs: Of one token or more.
+        tokens: Statistics of one token or more.
         window: K.
-        attention: Which attention Atten is made of.
+        attention: Attention in Atten.
 
     Returns:
-        The largest G >= 0, higher = less sure.
+        The largest G >= 0, higher = less certain.
     """
-    return _largest(surprisals(signs, attention), window)
+    return _find_largest_window_sum(token_surprisals(tokens, attention), window)
 
 
-def surprisals(signs: Signs, attention: Attention) -> Floats:
-    """What each token adds to G (eq. 6): -Atten(x_i) log p(x_i) >= 0."""
-    return np.asarray(-attention.of(signs) * signs.logprob)
+def token_surprisals(tokens: TokenStatistics, attention: AttentionWeighting) -> Floats:
+    """Return the term of each token in G (eq. 6): -Atten(x_i) log p(x_i) >= 0."""
+    return np.asarray(-attention.compute_weights(tokens) * tokens.logprob)
 
 
-def _largest(terms: Floats, window: int) -> float:
-    """The largest sum of `window` terms in a row, windows one after the other; the last may be shorter."""
+def _find_largest_window_sum(terms: Floats, window: int) -> float:
+    """Return the largest sum over consecutive windows of `window` terms. The last window can be shorter."""
     return float(np.add.reduceat(terms, np.arange(0, len(terms), window)).max())

@@ -1,1 +1,1 @@
-"""From values to verdicts: moments, normalise, ensemble, aggregate, threshold, drift."""
+"""Compute verdicts from the members' values: moments, normalization, ensemble, aggregation, threshold, drift."""

@@ -1,4 +1,4 @@
-"""Sentence scores to one score a response: positivity policy, then one of five means (arXiv 2506.22486, eq. 6 to 10)."""
+"""Aggregate sentence scores to a response score: a positivity policy, then one of five means (arXiv 2506.22486, eq. 6-10)."""
 
 import itertools
 from enum import StrEnum
@@ -10,7 +10,7 @@ from ragassay.pipeline.arrays import Floats, Ints
 
 
 class Mean(StrEnum):
-    """How a response's sentence scores become one."""
+    """Mean that aggregates the sentence scores of a response."""
 
     HARMONIC = "harmonic"
     ARITHMETIC = "arithmetic"
@@ -19,8 +19,8 @@ class Mean(StrEnum):
     MAX = "max"
 
 
-class Positive(StrEnum):
-    """How scores <= 0 are made positive; the source only says "adjusted"."""
+class PositivityPolicy(StrEnum):
+    """Policy that makes scores <= 0 positive; the source only states that they are "adjusted"."""
 
     CLIP = "clip"
     CDF = "cdf"
@@ -28,46 +28,50 @@ class Positive(StrEnum):
     NONE = "none"
 
 
-NEED_POSITIVE = frozenset({Mean.HARMONIC, Mean.GEOMETRIC})
+POSITIVE_ONLY = frozenset({Mean.HARMONIC, Mean.GEOMETRIC})
 
 
-def legal_pairs(sentences_decide: bool = False) -> list[tuple[Mean, Positive]]:
-    """Every mean with every positivity policy that it can take.
+def list_valid_pairs(sentences_decide: bool = False) -> list[tuple[Mean, PositivityPolicy]]:
+    """List every mean with every positivity policy that it can use.
 
     Args:
-        sentences_decide: Whether a sentence can decide its response: its threshold is a fraction of the response's, and that
-            means something for positive scores alone. The minimum does without.
+        sentences_decide: Whether a sentence can decide its response. Its threshold is a fraction of the response's threshold,
+            which is meaningful only for positive scores. The minimum does not need it.
     """
-    plain = frozenset(Mean) - {Mean.MIN} if sentences_decide else NEED_POSITIVE
-    return [pair for pair in itertools.product(Mean, Positive) if not (pair[0] in plain and pair[1] is Positive.NONE)]
+    positive_only = frozenset(Mean) - {Mean.MIN} if sentences_decide else POSITIVE_ONLY
+    return [
+        (mean, policy)
+        for mean, policy in itertools.product(Mean, PositivityPolicy)
+        if not (mean in positive_only and policy is PositivityPolicy.NONE)
+    ]
 
 
-def make_positive(scores: Floats, policy: Positive, *, epsilon: float, low: float) -> Floats:
+def make_positive(scores: Floats, policy: PositivityPolicy, *, epsilon: float, low: float) -> Floats:
     """Apply a positivity policy to ensemble scores.
 
     Args:
         scores: Ensemble z-scores of sentences.
         policy: clip: max(z, epsilon). cdf: standard normal CDF of z, at least epsilon. shift: max(z - low, 0) + epsilon.
             none: z as it is.
-        epsilon: Smallest value that the first three give; > 0.
-        low: Smallest ensemble score behind the fit (`pipeline.verdict.normalize.lowest`), used by shift.
+        epsilon: Smallest value that the first three policies return; > 0.
+        low: Smallest ensemble score in the fitted data (`pipeline.verdict.normalize.find_lowest_score`), for shift.
 
     Returns:
         Array of the same length; > 0 except under none.
     """
     match policy:
-        case Positive.CLIP:
+        case PositivityPolicy.CLIP:
             return np.maximum(scores, epsilon)
-        case Positive.CDF:
+        case PositivityPolicy.CDF:
             return np.maximum(ndtr(scores), epsilon)  # type: ignore[no-any-return]
-        case Positive.SHIFT:
+        case PositivityPolicy.SHIFT:
             return np.maximum(scores - low, 0.0) + epsilon
-        case Positive.NONE:
+        case PositivityPolicy.NONE:
             return scores
 
 
-def aggregate(scores: Floats, counts: Ints, mean: Mean) -> Floats:
-    """One score a response from its sentences' scores.
+def aggregate_scores(scores: Floats, counts: Ints, mean: Mean) -> Floats:
+    """Aggregate the sentence scores of each response. Without a sentence, a response has no score.
 
         harmonic    n / sum_j 1/s_j          (eq. 6, s_j > 0)
         arithmetic  1/n sum_j s_j            (eq. 7)
@@ -76,12 +80,12 @@ def aggregate(scores: Floats, counts: Ints, mean: Mean) -> Floats:
         max         max_j s_j                (eq. 10)
 
     Args:
-        scores: Sentence scores of all responses, one after the other; length sum(counts).
-        counts: Sentences a response, each >= 0.
-        mean: Which one.
+        scores: Sentence scores of all responses in order; length sum(counts).
+        counts: Sentences per response, each >= 0.
+        mean: The mean.
 
     Returns:
-        One score a response, NaN where it has no sentence.
+        A score per response; NaN for a response without sentences.
     """
     result = np.full(len(counts), np.nan)
     filled = counts > 0

@@ -1,11 +1,11 @@
-"""What errors of this folder say."""
+"""Error messages of the verdicts."""
 
 from ragassay.pipeline.errors import Message
 
 NO_SENTENCE = Message(
     "fit.no-sentence",
-    "member {member!r} has no scored sentence to fit a mean and deviation from: see `status` and `error` in raw/ for why its "
-    "rows failed, or use frozen statistics (verdict.normalize.source: frozen)",
+    "member {member!r} has no scored sentence, so its mean and deviation can't be fitted: see `status` and `error` in raw/ for "
+    "the reason, or use frozen statistics (verdict.normalize.source: frozen)",
 )
 NO_DEVIATION = Message(
     "fit.no-deviation",

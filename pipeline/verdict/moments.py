@@ -1,4 +1,4 @@
-"""Mergeable statistics: count, mean, M2, extremes and a quantile sketch of a member's values.
+"""Compute mergeable statistics of a member's values: count, mean, M2, extremes and a quantile sketch.
 
 Mean and M2 are merged by the parallel-variance formula (Chan, Golub and LeVeque 1979):
 
@@ -6,9 +6,9 @@ Mean and M2 are merged by the parallel-variance formula (Chan, Golub and LeVeque
     mean  = mean_a + delta * n_b / n
     M2    = M2_a + M2_b + delta^2 * n_a * n_b / n
 
-The sketch is DDSketch (Masson, Rim and Lee 2019, arXiv 1908.10693): a histogram with buckets whose edges grow by a factor
-gamma, so that any quantile is within 1 % of the true value (relative), merging is adding counts, and the result does not
-depend on the order of rows or partitions.
+The sketch is DDSketch (Masson, Rim and Lee 2019, arXiv 1908.10693): a histogram whose bucket edges grow by the factor gamma.
+Any quantile is within 1 % of the true value (relative), merging adds counts, and the result does not depend on the order of
+rows or partitions.
 """
 
 import math
@@ -22,18 +22,18 @@ from ragassay.schemas.stats import Moments
 
 _GAMMA = 1.01
 _LOG_GAMMA = math.log(_GAMMA)
-_TINY = 1e-12  # magnitudes below it count as zero
+_TINY = 1e-12  # smaller magnitudes count as zero
 _OFFSET = 1 << 20  # bucket of +-x is +-(_OFFSET + k) with gamma^(k-1) < x <= gamma^k: never 0, which is the zero bucket
 
 
-def moments_of(values: npt.ArrayLike) -> Moments:
-    """Moments of finite numbers, in one pass over an array.
+def compute_moments(values: npt.ArrayLike) -> Moments:
+    """Compute the moments of finite numbers.
 
     Args:
-        values: Array of any shape; float64 is used inside.
+        values: Array of any shape; computed in float64.
 
     Returns:
-        Their moments; of nothing, count 0.
+        Moments, with count 0 for an empty array.
 
     Raises:
         ValueError: A value is NaN or infinite.
@@ -50,37 +50,37 @@ def moments_of(values: npt.ArrayLike) -> Moments:
         m2=float(np.square(x - mean).sum()),
         low=float(x.min()),
         high=float(x.max()),
-        buckets=_buckets(x),
+        buckets=_count_buckets(x),
     )
 
 
-def merge(parts: Iterable[Moments]) -> Moments:
-    """Moments of the union of several sets, by the parallel-variance formula; of nothing, count 0."""
+def merge_moments(parts: Iterable[Moments]) -> Moments:
+    """Merge the moments of several sets by the parallel-variance formula; without parts, return count 0."""
     total = Moments()
     for part in parts:
         total = _merge_two(total, part)
     return total
 
 
-def quantile(moments: Moments, q: float) -> float:
-    """The q-quantile (0 <= q <= 1) of the numbers behind the sketch, rounded up by at most 1 % of its magnitude.
+def estimate_quantile(moments: Moments, q: float) -> float:
+    """Estimate the q-quantile (0 <= q <= 1) from the sketch, rounded up by at most 1 % of its magnitude.
 
-    Rounded up, so that at least a share q of the numbers is <= the result, ties included.
+    At least a share q of the numbers is <= the result, ties included.
 
     Raises:
         ValueError: There are no numbers, or q is out of range.
     """
     if not 0 <= q <= 1:
-        raise ValueError(f"a quantile lies between 0 and 1, not at {q}")
+        raise ValueError(f"a quantile must be between 0 and 1, not {q}")
     if moments.low is None or moments.high is None:
         raise ValueError("no numbers to take a quantile of")
     rank = math.ceil(q * moments.count)
-    seen = 0
+    cumulative = 0
     value = moments.high
     for bucket in sorted(moments.buckets):
-        seen += moments.buckets[bucket]
-        if seen >= max(rank, 1):
-            value = upper_edge(bucket)
+        cumulative += moments.buckets[bucket]
+        if cumulative >= max(rank, 1):
+            value = get_bucket_edge(bucket)
             break
     return min(max(value, moments.low), moments.high)
 
@@ -106,7 +106,7 @@ def _merge_two(a: Moments, b: Moments) -> Moments:
     )
 
 
-def _buckets(x: Floats) -> dict[int, int]:
+def _count_buckets(x: Floats) -> dict[int, int]:
     size = np.abs(x)
     index = np.zeros(x.shape, dtype=np.int64)
     nonzero = size > _TINY
@@ -115,10 +115,10 @@ def _buckets(x: Floats) -> dict[int, int]:
     return {int(b): int(c) for b, c in zip(bucket, count, strict=True)}
 
 
-def upper_edge(bucket: int) -> float:
-    """The largest number that falls into a bucket."""
+def get_bucket_edge(bucket: int) -> float:
+    """Return the largest number in a bucket."""
     if bucket == 0:
         return _TINY
     exponent = abs(bucket) - _OFFSET
     edge = _GAMMA**exponent if bucket > 0 else -(_GAMMA ** (exponent - 1))
-    return edge + abs(edge) * 1e-9  # a number on the edge must not lie above it by a rounding error
+    return edge + abs(edge) * 1e-9  # a number on the edge must not exceed it by a rounding error

@@ -1,4 +1,4 @@
-"""From the members' values to a score a response, in one call: normalise, ensemble, make positive, aggregate, limit."""
+"""Compute response scores from the members' values in one call: normalize, combine, make positive, aggregate, limit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,41 +6,41 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.verdict.aggregate import Mean, Positive, aggregate, make_positive
-from ragassay.pipeline.verdict.normalize import Fit, ensemble, lowest
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, aggregate_scores, make_positive
+from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members, find_lowest_score
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What turns values into scores.
+    """Rule that turns member values into scores.
 
     Attributes:
-        fits: Member -> its mu and sigma.
-        mean: How a response's sentence scores become one.
-        positive: How scores <= 0 are made positive before that.
-        epsilon: Smallest value that the policy gives.
-        weights: Member -> its weight in the ensemble, >= 0, sum 1; None is equal weights.
-        sentence: Threshold of a sentence as a fraction of the response's, above 0, at most 1: a sentence at or below it is
-            flagged, and decides. None leaves the decision to the mean alone, as the source does.
+        fits: Member -> mu and sigma.
+        mean: Mean that aggregates the sentence scores of a response.
+        positive: Policy that makes sentence scores <= 0 positive before that.
+        epsilon: Smallest value that the policy returns.
+        weights: Member -> weight in the ensemble, >= 0, sum 1; None for equal weights.
+        sentence_fraction: Threshold of a sentence as a fraction of the response's threshold, above 0 and at most 1. A sentence
+            at or below it is flagged and decides the verdict. None: the mean alone decides, as in the source.
     """
 
-    fits: Mapping[str, Fit]
+    fits: Mapping[str, NormalizationFit]
     mean: Mean
-    positive: Positive
+    positive: PositivityPolicy
     epsilon: float
     weights: Mapping[str, float] | None = None
-    sentence: float | None = None
+    sentence_fraction: float | None = None
 
 
 @dataclass(frozen=True)
-class Scores:
-    """What a rule gives.
+class RuleScores:
+    """Scores that a rule computes.
 
     Attributes:
-        response: One score a response; NaN where no sentence has one.
-        sentence: Ensemble score (eq. 5) of every sentence, in one array; NaN where no member has a value for it.
-        positive: The same, made positive: what a response of that sentence alone would score by the mean.
-        ceiling: The most that its response may score, for every sentence.
+        response: A score per response; NaN if none of its sentences has a score.
+        sentence: Ensemble score (eq. 5) of every sentence, in one array; NaN if no member has a value for it.
+        positive: Positive ensemble score of every sentence: the score of a response with only that sentence, by the mean.
+        ceiling: Upper bound of the response score that each sentence imposes.
     """
 
     response: Floats
@@ -49,48 +49,50 @@ class Scores:
     ceiling: Floats
 
 
-def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> Scores:
+def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> RuleScores:
     """Score responses.
 
-    With p_ij the positive score of sentence j and f the fraction `rule.sentence`, a response's score is
+    With the positive score p_ij of sentence j and f = `rule.sentence_fraction`, the score of a response is
 
         s_i = min(mean_j p_ij, min_j p_ij / f)
 
-    so that s_i <= tau if, and only if, the mean is at or below tau or a sentence is at or below f tau. No other sentence can
-    outweigh that one. Without f the score is the mean.
+    Therefore s_i <= tau if and only if the mean is at or below tau, or a sentence is at or below f tau. No other sentence can
+    outweigh that sentence. Without f the score is the mean.
 
     Args:
-        rule: How.
-        values: Member -> a value a sentence, of all responses one after the other.
-        counts: Sentences a response.
+        rule: The rule.
+        values: Member -> a value per sentence, of all responses in order.
+        counts: Sentences per response.
     """
     if not len(counts):
         empty = np.array([])
-        return Scores(empty, empty, empty, empty)
-    sentence = ensemble(values, rule.fits, rule.weights)
-    low = lowest(rule.fits, list(values), rule.weights)
+        return RuleScores(empty, empty, empty, empty)
+    sentence = combine_members(values, rule.fits, rule.weights)
+    low = find_lowest_score(rule.fits, list(values), rule.weights)
     positive = make_positive(sentence, rule.positive, epsilon=rule.epsilon, low=low)
-    known = ~np.isnan(sentence)
-    owners = np.repeat(np.arange(len(counts)), counts)
-    sizes = np.bincount(owners[known], minlength=len(counts))
-    response = aggregate(positive[known], sizes, rule.mean)
-    if rule.sentence is None:
-        return Scores(response, sentence, positive, positive)
-    # Below 0 a fraction of the threshold would lie above it.
-    ceiling = positive if rule.positive is Positive.NONE else positive / rule.sentence
-    return Scores(np.minimum(response, aggregate(ceiling[known], sizes, Mean.MIN)), sentence, positive, ceiling)
+    has_score = ~np.isnan(sentence)
+    responses = np.repeat(np.arange(len(counts)), counts)
+    scored_counts = np.bincount(responses[has_score], minlength=len(counts))
+    response = aggregate_scores(positive[has_score], scored_counts, rule.mean)
+    if rule.sentence_fraction is None:
+        return RuleScores(response, sentence, positive, positive)
+    # A fraction of a negative threshold would be above the threshold.
+    ceiling = positive if rule.positive is PositivityPolicy.NONE else positive / rule.sentence_fraction
+    return RuleScores(
+        np.minimum(response, aggregate_scores(ceiling[has_score], scored_counts, Mean.MIN)), sentence, positive, ceiling
+    )
 
 
-def flag_sentences(scores: Scores, counts: Ints, threshold: float) -> Bools:
+def flag_sentences(scores: RuleScores, counts: Ints, threshold: float) -> Bools:
     """Return whether each sentence is flagged.
 
-    A sentence is flagged if it decides (its ceiling is at or below the threshold). In a hallucinated response, each sentence
-    that would be hallucinated alone is flagged too, and the lowest one always. A mean is never below the lowest sentence, so a
-    response is hallucinated exactly if one of its sentences is flagged. Without `rule.sentence` a sentence decides nothing: it
-    is flagged if it would be hallucinated alone, in a supported response too.
+    A sentence is flagged if it decides the verdict: its ceiling is at or below the threshold. In a hallucinated response, every
+    sentence that would be hallucinated alone is flagged too, and the lowest sentence always. A mean is never below the lowest
+    sentence, so a response is hallucinated exactly if one of its sentences is flagged. Without `rule.sentence_fraction` no
+    sentence decides: it is flagged if it would be hallucinated alone, also in a supported response.
 
     Args:
-        scores: What `apply_rule` returned.
+        scores: Result of `apply_rule`.
         counts: Sentences per response, each at least 1.
         threshold: tau; NaN flags nothing.
     """

@@ -1,4 +1,4 @@
-"""Decide: a response is supported if its score is above the threshold, s_i > tau; else it is hallucinated."""
+"""Decide the verdict: a response is supported if its score is above the threshold, s_i > tau, else hallucinated."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,15 +7,15 @@ from ragassay.pipeline.arrays import Floats
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 
-def verdicts(scores: Floats, threshold: float | Floats) -> pa.Array:
-    """Verdict a response.
+def decide_verdicts(scores: Floats, threshold: float | Floats) -> pa.Array:
+    """Decide the verdict of each response.
 
     Args:
-        scores: One score a response, NaN where there is none.
-        threshold: tau, or one a response.
+        scores: A score per response; NaN if it has none.
+        threshold: tau, or a threshold per response.
 
     Returns:
-        String array: supported where score > tau, hallucinated where not, null where there is no score.
+        String array: supported if score > tau, else hallucinated; null for a response without a score.
     """
-    words = np.where(scores > threshold, SUPPORTED, HALLUCINATED)
-    return pa.array(words.astype(object), type=pa.string(), mask=np.isnan(scores))
+    verdicts = np.where(scores > threshold, SUPPORTED, HALLUCINATED)
+    return pa.array(verdicts.astype(object), type=pa.string(), mask=np.isnan(scores))

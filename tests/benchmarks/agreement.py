@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 
 HANDBOOK = Path(__file__).parents[2] / "jobs" / "data" / "handbook" / "logs"
 Prompts = list[list[int]]
@@ -25,7 +25,7 @@ def handbook_prompts(builder: PromptBuilder, count: int) -> Prompts:
     nlp = load_splitter("sentencizer", "en")
     prompts: Prompts = []
     for row in pq.read_table(HANDBOOK).to_pylist():
-        sentences = [row["response"][a:b] for a, b in split(nlp, [row["response"]])[0]]
+        sentences = [row["response"][a:b] for a, b in split_sentences(nlp, [row["response"]])[0]]
         (encoded,) = builder.encode([(row["question"], row["context"], sentences)])
         prompts.extend(map(list, encoded.prompts()))
         if len(prompts) >= count:

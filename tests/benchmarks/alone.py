@@ -21,7 +21,7 @@ from ragassay.jobs.config.verdict import DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.evaluation.labels import compute_sentence_truth
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.metrics import auroc
+from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.members import ValueKind, read_scores
 from ragassay.schemas.columns import Status
 from tests.benchmarks.defaults import SETS, Choice, bundled, fits_in, scores, tell_thresholds
@@ -73,7 +73,7 @@ def main() -> None:
     print("| set | responses | AUROC |\n| --- | --- | --- |")
     for name, rows in sets.items():
         ensemble = scores(rows, choice, fits_in(rows.sentence_values))
-        print(f"| {name} | {len(rows.labels)} | {auroc(ensemble, rows.is_correct):.3f} |")
+        print(f"| {name} | {len(rows.labels)} | {compute_auroc(ensemble, rows.is_correct):.3f} |")
     tell_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
     if options.write:
         found = replace(bundled(sets, choice, make_fingerprint(job)), calibration_id="bundled-detectors")

@@ -12,9 +12,9 @@ import pyarrow.dataset as ds
 
 from ragassay.jobs.config.members import default_members
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.calibration.metrics import auroc
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
-from ragassay.pipeline.verdict.moments import moments_of
+from ragassay.pipeline.calibration.metrics import compute_auroc
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.moments import compute_moments
 from ragassay.pipeline.verdict.normalize import fit_detector
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 
@@ -42,10 +42,10 @@ def main() -> None:
         for member in wanted:
             weights = {**own, member: weight}
             values = {name: values_of(name) for name in weights}
-            fits = {name: fit_detector(moments_of(v[~np.isnan(v)])) for name, v in values.items()}
+            fits = {name: fit_detector(compute_moments(v[~np.isnan(v)])) for name, v in values.items()}
             shares = {name: one / sum(weights.values()) for name, one in weights.items()}
-            rule = Rule(fits, Mean.HARMONIC, Positive.CDF, EPSILON, shares)
-            cells.append(f"{auroc(apply_rule(rule, values, counts).response, good):.3f}")
+            rule = Rule(fits, Mean.HARMONIC, PositivityPolicy.CDF, EPSILON, shares)
+            cells.append(f"{compute_auroc(apply_rule(rule, values, counts).response, good):.3f}")
         print(f"| {weight} | " + " | ".join(cells) + " |")
 
 

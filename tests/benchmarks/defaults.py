@@ -23,11 +23,11 @@ from ragassay.jobs.evaluation.labeled import LabeledResponses, load_labeled, rea
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.metrics import auroc
-from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
+from ragassay.pipeline.calibration.metrics import compute_auroc
+from ragassay.pipeline.calibration.probability import compute_calibration_error, fit_probability, predict_probabilities
 from ragassay.pipeline.members import ValueKind
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
-from ragassay.pipeline.verdict.normalize import Fit, ensemble
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.calibration import CalibratedMember, Calibration, ProbabilityMap
 
@@ -35,8 +35,8 @@ SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
 """Sets of other origin than what the verifier was trained on, which jobs/data/written is not."""
 
 SHARES = (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-MEANS = ((Mean.HARMONIC, Positive.CDF), (Mean.HARMONIC, Positive.CLIP), (Mean.GEOMETRIC, Positive.CDF),
-         (Mean.ARITHMETIC, Positive.CDF), (Mean.MIN, Positive.NONE), (Mean.MIN, Positive.CDF))  # fmt: skip
+MEANS = ((Mean.HARMONIC, PositivityPolicy.CDF), (Mean.HARMONIC, PositivityPolicy.CLIP), (Mean.GEOMETRIC, PositivityPolicy.CDF),
+         (Mean.ARITHMETIC, PositivityPolicy.CDF), (Mean.MIN, PositivityPolicy.NONE), (Mean.MIN, PositivityPolicy.CDF))  # fmt: skip
 OF_LOGPROBS = [value for value in ValueKind if value.is_from_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2
@@ -73,7 +73,7 @@ class Choice:
     value: ValueKind
     weights: tuple[tuple[str, float], ...]
     mean: Mean
-    positive: Positive
+    positive: PositivityPolicy
 
     @property
     def key(self) -> str:
@@ -94,30 +94,30 @@ def choices(slm: str, detectors: list[str]) -> list[Choice]:
     return found
 
 
-def fits_in(values: dict[str, Floats]) -> dict[str, Fit]:
+def fits_in(values: dict[str, Floats]) -> dict[str, NormalizationFit]:
     """mu and sigma of each member's values."""
     known = {name: x[~np.isnan(x)] for name, x in values.items()}
-    return {name: Fit(float(x.mean()), float(x.std()) or 1.0, len(x), float(x.min())) for name, x in known.items()}
+    return {name: NormalizationFit(float(x.mean()), float(x.std()) or 1.0, len(x), float(x.min())) for name, x in known.items()}
 
 
-def pooled(fits: list[dict[str, Fit]]) -> dict[str, Fit]:
+def pooled(fits: list[dict[str, NormalizationFit]]) -> dict[str, NormalizationFit]:
     """mu and sigma of several sets, each of which counts the same."""
     found = {}
     for name in fits[0]:
         mine = [one[name] for one in fits]
         mu = float(np.mean([fit.mu for fit in mine]))
         sigma = float(np.sqrt(np.mean([fit.sigma**2 + (fit.mu - mu) ** 2 for fit in mine])))
-        found[name] = Fit(mu, sigma, sum(fit.count for fit in mine), min(fit.low for fit in mine))
+        found[name] = NormalizationFit(mu, sigma, sum(fit.count for fit in mine), min(fit.low for fit in mine))
     return found
 
 
-def scores(rows: Rows, choice: Choice, fits: dict[str, Fit], sentence: float | None = None) -> Floats:
+def scores(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit], sentence: float | None = None) -> Floats:
     """Response scores; `sentence` is the threshold of a sentence as a fraction of the response's."""
     rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights), sentence)
     return apply_rule(rule, rows.sentence_values, rows.sentence_counts).response
 
 
-def precision_at(rows: Rows, choice: Choice, fits: dict[str, Fit]) -> Floats | None:
+def precision_at(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit]) -> Floats | None:
     """Precision of the sentences at or below each of SENTENCE_CUTS, with both labels weighed alike; None without labels."""
     rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
     positive = apply_rule(rule, rows.sentence_values, rows.sentence_counts).ceiling
@@ -130,7 +130,7 @@ def precision_at(rows: Rows, choice: Choice, fits: dict[str, Fit]) -> Floats | N
     return np.asarray(caught / np.maximum(caught + wrong, 1e-12))
 
 
-def response_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit]) -> float:
+def response_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit]) -> float:
     """The threshold of the mean alone with the best balanced accuracy over all rows, of which each set's weigh the same."""
     found = np.concatenate([scores(rows, choice, fits) for rows in parts])
     good = np.concatenate([rows.is_correct for rows in parts])
@@ -139,7 +139,7 @@ def response_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fi
     return float(max(tried, key=lambda tau: balanced_accuracy_score(good, found > tau, sample_weight=weights)))
 
 
-def sentence_cut(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit], tau: float) -> float:
+def sentence_cut(parts: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit], tau: float) -> float:
     """The highest threshold of a sentence that has SENTENCE_PRECISION, and costs no set more than MOST_LOST of its F1.
 
     Args:
@@ -158,11 +158,11 @@ def sentence_cut(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit], ta
     return float(SENTENCE_CUTS[0])
 
 
-def worth(rows: LabeledResponses, choice: Choice, sentences: Floats, there: Bools, fits: dict[str, Fit]) -> float:
+def worth(rows: LabeledResponses, choice: Choice, sentences: Floats, there: Bools, fits: dict[str, NormalizationFit]) -> float:
     """Mean of a set's AUROC of responses, and of sentences where they have labels."""
-    found = [auroc(scores(rows, choice, fits), rows.is_correct)]
+    found = [compute_auroc(scores(rows, choice, fits), rows.is_correct)]
     if there.any() and (rows.sentence_counts > 1).any():
-        found.append(auroc(sentences[there], rows.sentence_truth[there] == 1))
+        found.append(compute_auroc(sentences[there], rows.sentence_truth[there] == 1))
     return float(np.mean(found))
 
 
@@ -178,7 +178,7 @@ def table_of_worth(sets: dict[ValueKind, dict[str, LabeledResponses]], tried: li
             for i, choice in enumerate(tried):
                 if choice.value is value:
                     if choice.weights not in known:
-                        known[choice.weights] = np.nan_to_num(ensemble(rows.sentence_values, fits, dict(choice.weights)))
+                        known[choice.weights] = np.nan_to_num(combine_members(rows.sentence_values, fits, dict(choice.weights)))
                     found[i, place] = worth(rows, choice, known[choice.weights], there, fits)
     return found
 
@@ -194,7 +194,7 @@ class Fitted:
         sentence: Threshold of a sentence as a fraction of it.
     """
 
-    fits: dict[str, Fit]
+    fits: dict[str, NormalizationFit]
     probability: ProbabilityMap
     threshold: float
     sentence: float
@@ -260,7 +260,7 @@ def tell_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[s
         others = calibrated([mine[other] for other in SETS if other != name], choice)
         own = scores(rows, choice, fits_in(rows.sentence_values), others.sentence)
         theirs = scores(rows, choice, others.fits, others.sentence)
-        error = calibration_error(probabilities(others.probability, theirs), rows.is_correct)
+        error = compute_calibration_error(predict_probabilities(others.probability, theirs), rows.is_correct)
         cut = float(np.quantile(own, QUANTILE))
         cells = [judged(rows.is_correct, *way) for way in ((own, cut), (theirs, others.threshold), (own, others.threshold))]
         print(f"| {name} | {' | '.join(cells)} | {error:.3f} |")
@@ -324,7 +324,7 @@ def main() -> None:
     if options.take:
         given = json.loads(options.take)
         weights = tuple((name, given["weights"].get(name, 0.0)) for name in (options.slm, *detectors))
-        chosen = Choice(ValueKind(given["value"]), weights, Mean(given["mean"]), Positive(given["positive"]))
+        chosen = Choice(ValueKind(given["value"]), weights, Mean(given["mean"]), PositivityPolicy(given["positive"]))
     print(f"\nTaken: {chosen.key}")
     tell_thresholds(sets, dict.fromkeys(SETS, chosen))
     if options.write:

@@ -18,19 +18,19 @@ from rich.table import Table
 
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.config import Detector
-from ragassay.pipeline.detectors.detect import detect
+from ragassay.pipeline.detectors.detect import run_detectors
 from ragassay.pipeline.detectors.entities import Entities
-from ragassay.pipeline.detectors.frequencies import Frequencies, count
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies, count_frequencies
 from ragassay.pipeline.detectors.novelty import Novelty
-from ragassay.pipeline.detectors.terms import content_terms
+from ragassay.pipeline.detectors.terms import stem_content_words
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 
 BLOCK = 256
 _known: dict[str, Any] = {}
 
 
-def start(frequencies: Frequencies) -> None:
+def start(frequencies: DocumentFrequencies) -> None:
     """What a worker keeps."""
     _known["frequencies"] = frequencies
 
@@ -38,7 +38,7 @@ def start(frequencies: Frequencies) -> None:
 def work(task: tuple[list[Row], list[Detector]]) -> int:
     """Detect in one block; gives its rows."""
     rows, detectors = task
-    detect(rows, detectors, "en", _known["frequencies"], 1)
+    run_detectors(rows, detectors, "en", _known["frequencies"], 1)
     return len(rows)
 
 
@@ -47,7 +47,7 @@ def read(path: str) -> list[Row]:
     frame = pl.read_parquet(path if path.endswith(".parquet") else f"{path}/**/*.parquet", hive_partitioning=False)
     rows = frame.select("question", "context", "response").to_dicts()
     nlp = load_splitter("sentencizer", "en")
-    spans = split(nlp, [row["response"] for row in rows])
+    spans = split_sentences(nlp, [row["response"] for row in rows])
     return [
         Row(row["question"] or "", [p for p in row["context"] if p], row["response"], [row["response"][a:b] for a, b in places])
         for row, places in zip(rows, spans, strict=True)
@@ -65,7 +65,7 @@ def main() -> None:
     options = parser.parse_args()
     found = read(options.logs)
     rows = (found * (1 + options.rows // len(found)))[: options.rows]
-    frequencies = count(content_terms(p, "en") for p in sorted({p for row in found for p in row.context}))
+    frequencies = count_frequencies(stem_content_words(p, "en") for p in sorted({p for row in found for p in row.context}))
     entities, novelty, near = Entities(name="entities"), Novelty(name="novelty"), Attribution(name="attribution")
     sets: list[tuple[str, list[Detector], int]] = [
         ("entities (rules), novelty and TF-IDF", [entities, novelty, near], len(rows)),

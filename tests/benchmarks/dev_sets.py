@@ -15,7 +15,7 @@ import polars as pl
 
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
 from ragassay.jobs.evaluation.labels import Label, compute_sentence_truth
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 from tests.benchmarks.mix import WRITTEN, held_out, kept_out
 
 SUMMARIES = 800
@@ -52,7 +52,7 @@ def _with_spans(frame: pl.DataFrame) -> pl.DataFrame:
     """RAGTruth's unsupported spans as sentence labels."""
     nlp = load_splitter("sentencizer", "en")
     labels = []
-    for row, spans in zip(frame.iter_rows(named=True), split(nlp, frame["response"].to_list()), strict=True):
+    for row, spans in zip(frame.iter_rows(named=True), split_sentences(nlp, frame["response"].to_list()), strict=True):
         truth = compute_sentence_truth(spans, row["spans"], Label.CORRECT if row["label"] == "correct" else Label.WRONG)
         known = zip(spans, truth, strict=True)
         labels.append([{"start": a, "end": b, "supported": good} for (a, b), good in known if good is not None])

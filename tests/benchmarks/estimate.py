@@ -17,7 +17,13 @@ import numpy as np
 import polars as pl
 
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.prediction_powered import Sample, Share, classical, powered, share_of
+from ragassay.pipeline.calibration.prediction_powered import (
+    LabeledSample,
+    ShareEstimate,
+    build_classical_cells,
+    build_powered_cells,
+    estimate_share,
+)
 
 ROWS = 5000
 POPULATIONS = 25
@@ -68,7 +74,7 @@ def strata_of(logs: Logs, design: str) -> Ints:
     return number
 
 
-def drawn(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator) -> Sample:
+def drawn(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator) -> LabeledSample:
     """As many labels of each stratum, whatever its size."""
     number = int(strata.max()) + 1
     rows, weights = [], []
@@ -78,25 +84,25 @@ def drawn(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator) -> Sa
         rows.append(rng.choice(mine, count, replace=False))
         weights.append(np.full(count, len(mine) / count))
     chosen = np.concatenate(rows)
-    return Sample(chosen, logs.wrong[chosen], np.concatenate(weights), strata[chosen])
+    return LabeledSample(chosen, logs.wrong[chosen], np.concatenate(weights), strata[chosen])
 
 
-def normal_ppi(logs: Logs, sample: Sample) -> Share:
+def normal_ppi(logs: Logs, sample: LabeledSample) -> ShareEstimate:
     """PPI++ on the verdict as the papers have it, with the finite population's correction; no strata, but weights."""
     weights = sample.weights / sample.weights.sum()
-    told, said = logs.flagged[sample.rows].astype(float), sample.wrong.astype(float)
+    told, said = logs.flagged[sample.rows].astype(float), sample.hallucinated.astype(float)
     spread = float(weights @ (told - weights @ told) ** 2)
     tuned = float(weights @ ((told - weights @ told) * said)) / spread if spread > 1e-12 else 0.0
     off = said - tuned * told
     count = len(said)
     variance = float((weights**2 * (off - weights @ off) ** 2).sum()) * count / (count - 1) * (1 - count / len(logs.wrong))
     value = tuned * float(logs.flagged.mean()) + float(weights @ off)
-    return Share(value, value - Z * variance**0.5, value + Z * variance**0.5)
+    return ShareEstimate(value, value - Z * variance**0.5, value + Z * variance**0.5)
 
 
-METHODS: dict[str, Callable[[Logs, Sample], Share]] = {
-    "estimate": lambda logs, sample: share_of(powered(logs.flagged, logs.scores, sample)),
-    "labels alone": lambda logs, sample: share_of(classical(len(logs.wrong), sample)),
+METHODS: dict[str, Callable[[Logs, LabeledSample], ShareEstimate]] = {
+    "estimate": lambda logs, sample: estimate_share(build_powered_cells(logs.flagged, logs.scores, sample)),
+    "labels alone": lambda logs, sample: estimate_share(build_classical_cells(len(logs.wrong), sample)),
     "PPI++, normal": normal_ppi,
 }
 

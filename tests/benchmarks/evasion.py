@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 ANSWERS = 20
@@ -81,7 +81,7 @@ def candidates(data: Path | None) -> Iterator[dict[str, Any]]:
         for honest in (True, False):
             taken = 0
             for row in rows:
-                sentences = [row["response"][a:b] for a, b in split(nlp, [row["response"]])[0]]
+                sentences = [row["response"][a:b] for a, b in split_sentences(nlp, [row["response"]])[0]]
                 plain = all(x.rstrip("\"”')").endswith((".", "!", "?")) for x in sentences)
                 if (row["label"] == "correct") == honest and 2 <= len(sentences) <= MOST_SENTENCES and plain:
                     yield {"source": source, "honest": honest, "sentences": sentences, **row}

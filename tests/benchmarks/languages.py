@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ragassay.pipeline.text.written_language import language_of_row
+from ragassay.pipeline.text.language_detection import detect_row_language
 from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
 
 HANDBOOK = Path(__file__).parents[2] / "jobs" / "data" / "handbook"
@@ -31,10 +31,12 @@ def main(data: Path) -> None:
     seconds, total = 0.0, 0
     for name, rows in english_sets(data):
         started = time.perf_counter()
-        found = [language_of_row(row["question"], row["context"], row["response"], MEASURED) for row in rows]
+        found = [detect_row_language(row["question"], row["context"], row["response"], MEASURED) for row in rows]
         seconds, total = seconds + time.perf_counter() - started, total + len(rows)
         codes = Counter(code for code in found if code not in (None, "en"))
-        bare = sum(code not in (None, "en") for code in (language_of_row(None, None, r["response"], MEASURED) for r in rows))
+        bare = sum(
+            code not in (None, "en") for code in (detect_row_language(None, None, r["response"], MEASURED) for r in rows)
+        )
         named = ", ".join(f"{code} {count}" for code, count in codes.most_common(5))
         share = f"{codes.total() / len(rows):.2%}"
         print(f"| {name} | {len(rows):,} | {codes.total()} | {share} | {bare / len(rows):.2%} | {named} |")
@@ -42,9 +44,9 @@ def main(data: Path) -> None:
     print("| language | " + " | ".join(KINDS) + " | sentence without a question | spaCy's examples: another language | right |")
     print("| --- |" + " --- |" * (len(KINDS) + 3))
     for code, answers in BY_LANGUAGE.items():
-        own = [language_of_row(question, PASSAGES, answer, MEASURED) for question, answer in answers]
-        bare_sentence = language_of_row(None, PASSAGES, answers[1][1], MEASURED)
-        examples = [language_of_row(None, PASSAGES, text, MEASURED) for text in spacy_examples(code)]
+        own = [detect_row_language(question, PASSAGES, answer, MEASURED) for question, answer in answers]
+        bare_sentence = detect_row_language(None, PASSAGES, answers[1][1], MEASURED)
+        examples = [detect_row_language(None, PASSAGES, text, MEASURED) for text in spacy_examples(code)]
         right = sum(found in ALIKE.get(code, {code}) for found in examples)
         other = sum(found not in (None, "en") for found in examples)
         shown = f"{other} of {len(examples)} | {right}" if examples else "– | –"

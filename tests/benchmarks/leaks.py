@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ragassay.pipeline.calibration.baselines import words
+from ragassay.pipeline.calibration.baselines import extract_words
 
 RUN = 3
 """Words of a run: a text that differs in a word from another shares all of its runs but these few."""
@@ -59,5 +59,5 @@ def _share(shared: int, one: int, other: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _runs(text: str) -> frozenset[int]:
-    found = words(text)
+    found = extract_words(text)
     return frozenset(hash(tuple(found[i : i + RUN])) for i in range(max(1, len(found) - RUN + 1))) if found else frozenset()

@@ -21,8 +21,8 @@ import polars as pl
 
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
 from ragassay.jobs.training.shortcuts import FOLDS, predict_from_statement
-from ragassay.pipeline.text.split import load_splitter, split
-from ragassay.pipeline.training.corrupt import synthetic
+from ragassay.pipeline.text.split import load_splitter, split_sentences
+from ragassay.pipeline.training.corrupt import make_statements
 from tests.benchmarks.leaks import Measured, leaks, measured
 
 WRITTEN = Path(__file__).parents[2] / "jobs" / "data" / "written"
@@ -201,8 +201,10 @@ class _Maker:
         """Sentences of contexts, said a little differently, and changed in one place by rule."""
         contexts = {tuple(row["context"]): row["question"] for row in rows}
         for context, question in contexts.items():
-            inside = [text[a:b] for text, spans in zip(context, split(self.nlp, context), strict=True) for a, b in spans]
-            for text, supported in synthetic(inside, [], "\n".join(context), 1, self.rng):
+            inside = [
+                text[a:b] for text, spans in zip(context, split_sentences(self.nlp, context), strict=True) for a, b in spans
+            ]
+            for text, supported in make_statements(inside, [], "\n".join(context), 1, self.rng):
                 label = "correct" if supported else "wrong"
                 yield {
                     "source": "by rule", "question": question, "context": list(context), "response": text, "label": label,

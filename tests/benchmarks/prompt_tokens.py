@@ -16,7 +16,7 @@ from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 
 BLOCKS = (0, 1, 16, 32)
 BEFORE = (
@@ -37,7 +37,7 @@ def prompts_of(path: str) -> tuple[str, dict[str, list[Prompt]]]:
     nlp = load_splitter("sentencizer", "en")
     rows = pl.read_parquet(path, hive_partitioning=False).select("question", "context", "response").to_dicts()
     texts = [row["response"] for row in rows]
-    sentences = [[text[a:b] for a, b in spans] for text, spans in zip(texts, split(nlp, texts), strict=True)]
+    sentences = [[text[a:b] for a, b in spans] for text, spans in zip(texts, split_sentences(nlp, texts), strict=True)]
     asked = [(r["question"] or "", r["context"], said) for r, said in zip(rows, sentences, strict=True)]
     found = {}
     for name, prompt in PROMPTS.items():

@@ -17,16 +17,16 @@ import polars as pl
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragassay.pipeline.arrays import Floats, Ints
-from ragassay.pipeline.calibration.baselines import words
-from ragassay.pipeline.calibration.metrics import group_numbers, resampling_weights
+from ragassay.pipeline.calibration.baselines import extract_words
+from ragassay.pipeline.calibration.metrics import draw_resampling_weights, number_groups
 from ragassay.pipeline.detectors.embedding import load_encoder
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.uncertainty.config import Rerank
-from ragassay.pipeline.uncertainty.place import place
-from ragassay.pipeline.uncertainty.prompt import answer_encoder
-from ragassay.pipeline.uncertainty.reader import Reader
-from ragassay.pipeline.uncertainty.rerank import question_uncertainty
-from ragassay.pipeline.uncertainty.scores import Attention
+from ragassay.pipeline.uncertainty.model import UncertaintyModel
+from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
+from ragassay.pipeline.uncertainty.prompted_text import make_prompt
+from ragassay.pipeline.uncertainty.rerank import compute_question_uncertainty
+from ragassay.pipeline.uncertainty.scores import AttentionWeighting
 
 PASSAGES = 15
 """Passages of a question, as in the paper."""
@@ -74,7 +74,7 @@ class Asked:
             others = [k for k in np.argsort(-self.tfidf[i], kind="stable") if k != mine]
             self.passages[i] = rng.permutation([mine, *others[: PASSAGES - 1]])
         self.own = np.argmax(self.passages == own[:, None], axis=1)
-        self.groups = group_numbers([str(i) for i in own])
+        self.groups = number_groups([str(i) for i in own])
 
     def among(self, of_all: Floats) -> Floats:
         """Values of (questions, texts) of each question's passages."""
@@ -94,10 +94,10 @@ def _tfidf(questions: Sequence[str], texts: Sequence[str]) -> Floats:
 
 def bm25(questions: Sequence[str], texts: Sequence[str]) -> Floats:
     """BM25, (questions, texts): sum over words of idf f (k1 + 1) / (f + k1 (1 - b + b length / mean length))."""
-    said = [words(text) for text in texts]
+    said = [extract_words(text) for text in texts]
     lengths = np.array([len(text) for text in said], dtype=float)
     norm = K1 * (1 - B + B * lengths / lengths.mean())
-    counts = {word: np.array([text.count(word) for text in said], dtype=float) for q in questions for word in words(q)}
+    counts = {word: np.array([text.count(word) for text in said], dtype=float) for q in questions for word in extract_words(q)}
 
     def term(word: str) -> Floats:
         frequency = counts[word]
@@ -105,28 +105,29 @@ def bm25(questions: Sequence[str], texts: Sequence[str]) -> Floats:
         idf = np.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
         return np.asarray(idf * frequency * (K1 + 1) / (frequency + norm))
 
-    return np.array([sum((term(word) for word in words(question)), np.zeros(len(texts))) for question in questions])
+    return np.array([sum((term(word) for word in extract_words(question)), np.zeros(len(texts))) for question in questions])
 
 
 def read(asked: Asked, rerank: Rerank) -> tuple[dict[str, Floats], str]:
     """Values of every passage by what the model tells of the question behind it; and what a question takes, as text."""
-    reader = Reader(rerank, rerank.engine, gpus=0, threads=2)
-    encoder = answer_encoder(rerank, reader.tokenizer)
+    reader = UncertaintyModel(rerank, rerank.engine, gpus=0, threads=2)
+    encoder = make_answer_encoder(rerank, reader.tokenizer)
     prompts = [
-        [place("", [asked.texts[k]], question, encoder).prompt for k in passages]
+        [make_prompt("", [asked.texts[k]], question, encoder).prompt for k in passages]
         for question, passages in zip(asked.questions, asked.passages, strict=True)
     ]
-    reader.read(prompts[0])  # the first call is slower
+    reader.measure(prompts[0])  # the first call is slower
     started = time.perf_counter()
-    alone = [one for mine in prompts[:TIMED] for one in reader.read(mine)]
+    alone = [one for mine in prompts[:TIMED] for one in reader.measure(mine)]
     seconds = (time.perf_counter() - started) / len(prompts[:TIMED])
-    took = f"{seconds:.1f} s and {sum(one.computed for one in alone) / len(prompts[:TIMED]):,.0f} tokens for one of them alone"
+    tokens = sum(one.computed_tokens for one in alone) / len(prompts[:TIMED])
+    took = f"{seconds:.1f} s and {tokens:,.0f} tokens for one of them alone"
     print(took, flush=True)
     # All at once: a passage of several questions is read once.
-    signs = [one.signs for one in reader.read([prompt for mine in prompts for prompt in mine])]
+    signs = [one.tokens for one in reader.measure([prompt for mine in prompts for prompt in mine])]
     found = {"log-likelihood": [one.logprob.sum() for one in signs]}
-    for attention in Attention:
-        found[f"G ({attention.value})"] = [-question_uncertainty(one, attention) for one in signs]
+    for attention in AttentionWeighting:
+        found[f"G ({attention.value})"] = [-compute_question_uncertainty(one, attention) for one in signs]
     return {name: np.array(values).reshape(asked.passages.shape) for name, values in found.items()}, took
 
 
@@ -145,7 +146,7 @@ def table(places: Mapping[str, Floats], groups: Ints) -> Iterator[str]:
     """The metrics of every order, with their intervals, and of a random one."""
     yield f"| order | {' | '.join(METRICS)} |"
     yield "| --- " * (len(METRICS) + 1) + "|"
-    weights = list(resampling_weights(groups, RESAMPLES, 0))
+    weights = list(draw_resampling_weights(groups, RESAMPLES, 0))
     for name, mine in places.items():
         yield f"| {name} | {' | '.join(_interval(metric(mine), weights) for metric in METRICS.values())} |"
     anywhere = np.arange(1, PASSAGES + 1, dtype=float)

@@ -37,7 +37,7 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, build_row_prompts
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 from tests.benchmarks.agreement import HANDBOOK
 
 TIMEOUT = 3600
@@ -60,9 +60,9 @@ def prompts_of(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> lis
     nlp = load_splitter("sentencizer", "en")
     rows = []
     for row in pl.read_parquet(logs).to_dicts():
-        spans = split(nlp, [row["response"]])[0]
+        spans = split_sentences(nlp, [row["response"]])[0]
         rows.append(Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in spans]))
-    plans = build_row_prompts(rows, slm, builder, window - 1, lambda text: split(nlp, [text])[0])
+    plans = build_row_prompts(rows, slm, builder, window - 1, lambda text: split_sentences(nlp, [text])[0])
     return [prompt for plan in plans for text in plan.prompts for prompt in text]
 
 

@@ -20,26 +20,26 @@ from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
-from ragassay.pipeline.token_tree.attention import NAME
-from ragassay.pipeline.token_tree.tree import grow
-from ragassay.pipeline.training.lora import label_logprobs, load_for_training
-from ragassay.pipeline.training.loss import Unit, unit_loss
+from ragassay.pipeline.token_tree.attention import ATTENTION_NAME
+from ragassay.pipeline.token_tree.tree import build_tree
+from ragassay.pipeline.training.lora import compute_label_logprobs, load_for_training
+from ragassay.pipeline.training.loss import LabeledExample, compute_loss
 
 PACK = 2048
 BATCH = 4  # padded prompts a forward pass: more was slower on 2 cores
 
 
-def packed(model: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]]) -> None:
+def packed(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
     """One tree, our attention."""
-    tree = grow([prompt for unit in units for prompt in unit.prompts])
-    unit_loss(label_logprobs(model, tree, *labels), units, (1.0, 1.0))[0].backward()
+    tree = build_tree([prompt for unit in units for prompt in unit.prompts])
+    compute_loss(compute_label_logprobs(model, tree, *labels), units, (1.0, 1.0))[0].backward()
 
 
-def masked(model: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]]) -> None:
+def masked(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
     """One tree, PyTorch's attention under a mask."""
     base = model.get_base_model()
-    tree = grow([prompt for unit in units for prompt in unit.prompts])
-    hidden = torch.from_numpy(~tree.sees())[None, None]
+    tree = build_tree([prompt for unit in units for prompt in unit.prompts])
+    hidden = torch.from_numpy(~tree.attention_mask())[None, None]
     mask = torch.zeros(hidden.shape, dtype=base.dtype).masked_fill_(hidden, torch.finfo(base.dtype).min)
     with torch.autocast("cpu", base.dtype):
         states = base.model(
@@ -48,15 +48,16 @@ def masked(model: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]
             attention_mask=mask,
             use_cache=False,
         ).last_hidden_state[0]
-        logits = base.lm_head(states[torch.from_numpy(tree.ends)])
+        logits = base.lm_head(states[torch.from_numpy(tree.prompt_ends)])
     _backward(logits, units, labels)
 
 
-def padded(model: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]]) -> None:
+def padded(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
     """Every prompt on its own, in padded batches."""
     base = model.get_base_model()
     singles = sorted(
-        (Unit((prompt,), unit.supported) for unit in units for prompt in unit.prompts), key=lambda u: len(u.prompts[0])
+        (LabeledExample((prompt,), unit.supported) for unit in units for prompt in unit.prompts),
+        key=lambda u: len(u.prompts[0]),
     )
     for at in range(0, len(singles), BATCH):
         batch = singles[at : at + BATCH]
@@ -72,17 +73,17 @@ def padded(model: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]
         _backward(logits, batch, labels)
 
 
-def _backward(logits: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]]) -> None:
+def _backward(logits: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
     chances = torch.log_softmax(logits.float(), dim=-1)
     both = torch.stack([chances[:, words].logsumexp(-1) for words in labels], dim=1)
-    unit_loss(both, units, (1.0, 1.0))[0].backward()
+    compute_loss(both, units, (1.0, 1.0))[0].backward()
 
 
 WAYS: dict[str, tuple[Callable[..., None], str, bool]] = {
     "padded batches": (padded, "sdpa", False),
     "token trees, PyTorch's attention": (masked, "sdpa", False),
-    "token trees, our attention": (packed, NAME, False),
-    "token trees, ours, LoRA merged": (packed, NAME, True),
+    "token trees, our attention": (packed, ATTENTION_NAME, False),
+    "token trees, ours, LoRA merged": (packed, ATTENTION_NAME, True),
 }
 
 

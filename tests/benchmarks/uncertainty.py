@@ -23,22 +23,22 @@ import pyarrow as pa
 
 from ragassay.jobs.config.job import Job
 from ragassay.pipeline.arrays import Bools, Floats
-from ragassay.pipeline.calibration.baselines import share_in_context, words, words_of
-from ragassay.pipeline.calibration.metrics import auroc, group_numbers, resampling_weights
+from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share, extract_words
+from ragassay.pipeline.calibration.metrics import compute_auroc, draw_resampling_weights, number_groups
 from ragassay.pipeline.cascade.dynamic import escalated
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.stages.slm import SlmStage
 from ragassay.pipeline.stages.split import SplitStage
 from ragassay.pipeline.uncertainty.config import Uncertainty
-from ragassay.pipeline.uncertainty.prompt import answer_encoder
-from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
+from ragassay.pipeline.uncertainty.model import PromptAndText, TextMeasurement, UncertaintyModel
+from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
 from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity, rouge_l
-from ragassay.pipeline.uncertainty.scores import Attention, Score, score_text
+from ragassay.pipeline.uncertainty.scores import AttentionWeighting, UncertaintyScore, compute_score
 from ragassay.schemas.columns import LOGS
 from tests.benchmarks.verifiers import like_auroc
 
 WINDOWS = (5, 10, 16, 20, 40, 10_000)
-SINGLE = [score for score in Score if not score.of_samples]
+SINGLE = [score for score in UncertaintyScore if not score.compares_samples]
 RESAMPLES = 300
 PARTS = ("logged", "own", "cost")
 RIGHT = 0.5
@@ -55,37 +55,39 @@ class Asked:
 
     name: str
     rows: Sequence[Row]
-    reads: Sequence[Read]
+    reads: Sequence[TextMeasurement]
     good: Bools
     seconds: float
 
     @property
     def groups(self) -> Any:
         """Number of each row's context."""
-        return group_numbers([str(row["context"]) for row in self.rows])
+        return number_groups([str(row["context"]) for row in self.rows])
 
 
 def interval(values: Floats, good: Bools, groups: Any) -> str:
     """AUROC with its interval, as text."""
     spread = []
-    for weights in resampling_weights(groups, RESAMPLES, 0):
+    for weights in draw_resampling_weights(groups, RESAMPLES, 0):
         places = np.repeat(np.arange(len(values)), weights.astype(int))
         if 0 < good[places].sum() < len(places):
-            spread.append(auroc(values[places], good[places]))
+            spread.append(compute_auroc(values[places], good[places]))
     low, high = np.quantile(spread, [0.025, 0.975])
-    return f"{auroc(values, good):.3f} ({low:.3f} to {high:.3f})"
+    return f"{compute_auroc(values, good):.3f} ({low:.3f} to {high:.3f})"
 
 
-def values_of(asked: Asked, score: Score, window: int = 16, attention: Attention = Attention.MAX) -> Floats:
+def values_of(
+    asked: Asked, score: UncertaintyScore, window: int = 16, attention: AttentionWeighting = AttentionWeighting.MAX
+) -> Floats:
     """A score of every response."""
-    return np.array([score_text(score, read.signs, window, attention) for read in asked.reads])
+    return np.array([compute_score(score, read.tokens, window, attention) for read in asked.reads])
 
 
 def baselines(asked: Asked) -> dict[str, Floats]:
     """Shortness, and the share of words that the context has."""
     return {
         "shortness": np.array([-float(len(row["response"])) for row in asked.rows]),
-        "overlap": np.array([share_in_context(row["response"], words_of(row["context"])) for row in asked.rows]),
+        "overlap": np.array([compute_context_share(row["response"], collect_words(row["context"])) for row in asked.rows]),
     }
 
 
@@ -93,7 +95,7 @@ def tables(asked: Asked, more: Mapping[str, Floats]) -> Iterator[str]:
     """The set's tables."""
     good, groups = asked.good, asked.groups
     share = f"{len(good)} responses over {groups.max() + 1} contexts, {good.mean():.0%} right"
-    tokens = np.array([len(read.signs) for read in asked.reads])
+    tokens = np.array([len(read.tokens) for read in asked.reads])
     yield f"\n### {asked.name}\n\n{share}, {np.median(tokens):.0f} tokens in the middle; {asked.seconds:.0f} s\n"
     yield "| score | AUROC | at like length |\n| --- | --- | --- |"
     found = {score.value: values_of(asked, score) for score in SINGLE} | dict(more) | baselines(asked)
@@ -101,11 +103,11 @@ def tables(asked: Asked, more: Mapping[str, Floats]) -> Iterator[str]:
         known = np.where(np.isnan(values), np.nanmin(values), values)
         alike = like_auroc(known, good, found["shortness"])
         yield f"| {name} | {interval(known, good, groups)} | {alike:.3f} |"
-    for score in (Score.ATTENHSCORE, Score.SURPRISAL):
+    for score in (UncertaintyScore.ATTENHSCORE, UncertaintyScore.SURPRISAL):
         yield f"\n{score.value} by window K and attention:\n\n| attention | " + " | ".join(map(_window, WINDOWS)) + " |"
         yield "| --- " * (len(WINDOWS) + 1) + "|"
-        for attention in Attention:
-            cells = [f"{auroc(values_of(asked, score, window, attention), good):.3f}" for window in WINDOWS]
+        for attention in AttentionWeighting:
+            cells = [f"{compute_auroc(values_of(asked, score, window, attention), good):.3f}" for window in WINDOWS]
             yield f"| {attention.value} | " + " | ".join(cells) + " |"
     yield from thresholds(asked)
 
@@ -115,7 +117,7 @@ def thresholds(asked: Asked) -> Iterator[str]:
     wrong = ~asked.good
     yield "\nAttenHScore past a threshold, for wrong responses:\n"
     yield "| threshold | share past it | wrong ones caught | balanced accuracy |\n| --- | --- | --- | --- |"
-    doubt = -values_of(asked, Score.ATTENHSCORE).astype(np.float32)
+    doubt = -values_of(asked, UncertaintyScore.ATTENHSCORE).astype(np.float32)
     doubt = np.where(np.isnan(doubt), np.nanmax(doubt), doubt)
     found = []
     for seed in range(ORDERS):
@@ -144,37 +146,43 @@ def _window(window: int) -> str:
     return "all" if window > 1000 else f"K = {window}"
 
 
-def read_logged(name: str, rows: Sequence[Row], encoder: PromptEncoder, reader: Reader) -> Asked:
+def read_logged(name: str, rows: Sequence[Row], encoder: PromptEncoder, reader: UncertaintyModel) -> Asked:
     """Read a set's responses."""
     started = time.perf_counter()
     encoded = encoder.encode([(row["question"], row["context"], [row["response"]]) for row in rows])
-    reads = reader.read([(one.head, one.tails[0]) for one in encoded])
+    reads = reader.measure([(one.head, one.tails[0]) for one in encoded])
     good = np.array([not row["hallucinated"] for row in rows])
     return Asked(name, rows, reads, good, time.perf_counter() - started)
 
 
-def read_own(rows: Sequence[Row], encoder: PromptEncoder, reader: Reader, answers: int) -> tuple[Asked, dict[str, Floats]]:
+def read_own(
+    rows: Sequence[Row], encoder: PromptEncoder, reader: UncertaintyModel, answers: int
+) -> tuple[Asked, dict[str, Floats]]:
     """Let the model answer, and read what it says; and how alike its drawn answers are."""
     started = time.perf_counter()
     heads = [one.head for one in encoder.encode([(row["question"], row["context"], [""]) for row in rows])]
-    likeliest = [answer for (answer,) in reader.write(heads, 32)]
+    likeliest = [answer for (answer,) in reader.generate(heads, 32)]
     decode = reader.tokenizer.decode
     said = [{**row, "response": decode(ids).strip()} for row, ids in zip(rows, likeliest, strict=True)]
     good = np.array([_right(row["response"], row["gold"]) for row in said])
-    asked = Asked("Own answers to SQuAD v2's questions", said, reader.read(list(zip(heads, likeliest, strict=True))), good, 0.0)
-    drawn = reader.write(heads, 32, answers=answers, temperature=DRAWN)
-    prompts: list[Prompt] = [(head, ids) for head, mine in zip(heads, drawn, strict=True) for ids in mine]
-    states = np.array([read.signs.state for read in reader.read(prompts, states=True)]).reshape(len(rows), answers, -1)
+    asked = Asked(
+        "Own answers to SQuAD v2's questions", said, reader.measure(list(zip(heads, likeliest, strict=True))), good, 0.0
+    )
+    drawn = reader.generate(heads, 32, answers=answers, temperature=DRAWN)
+    prompts: list[PromptAndText] = [(head, ids) for head, mine in zip(heads, drawn, strict=True) for ids in mine]
+    states = np.array([read.tokens.state for read in reader.measure(prompts, with_states=True)]).reshape(len(rows), answers, -1)
     more = {
-        Score.LEXICAL_SIMILARITY.value: np.array([lexical_similarity([decode(ids) for ids in mine]) for mine in drawn]),
-        Score.EIGENSCORE.value: np.array([eigenscore(mine) for mine in states]),
+        UncertaintyScore.LEXICAL_SIMILARITY.value: np.array(
+            [lexical_similarity([decode(ids) for ids in mine]) for mine in drawn]
+        ),
+        UncertaintyScore.EIGENSCORE.value: np.array([eigenscore(mine) for mine in states]),
     }
     asked.seconds = time.perf_counter() - started
     return asked, more
 
 
 def _right(answer: str, gold: Sequence[str]) -> bool:
-    return any(rouge_l(words(answer), words(one)) >= RIGHT or one.lower() in answer.lower() for one in gold)
+    return any(rouge_l(extract_words(answer), extract_words(one)) >= RIGHT or one.lower() in answer.lower() for one in gold)
 
 
 def contexts_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
@@ -225,8 +233,8 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     args = parser.parse_args()
     member = Uncertainty(name="read", model=args.model, engine={"dtype": args.dtype})
-    reader = Reader(member, member.engine, gpus=0, threads=args.threads)
-    encoder = answer_encoder(member, reader.tokenizer)
+    reader = UncertaintyModel(member, member.engine, gpus=0, threads=args.threads)
+    encoder = make_answer_encoder(member, reader.tokenizer)
     squad = pl.read_parquet(args.data / "squad_v2.parquet")
     ragtruth = contexts_of(pl.read_parquet(args.data / "ragtruth_qa_dev.parquet"), args.ragtruth)
     with args.out.open("w") as out:

@@ -20,16 +20,16 @@ from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.metrics import auroc, measure
+from ragassay.pipeline.calibration.metrics import compute_auroc, compute_metrics
 from ragassay.pipeline.members import ValueKind
-from ragassay.pipeline.text.split import load_splitter, split
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
-from ragassay.pipeline.verdict.normalize import Fit, ensemble
+from ragassay.pipeline.text.split import load_splitter, split_sentences
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 
 Weights = Mapping[str, float]
 
-RULES = ((Mean.HARMONIC, Positive.CDF), (Mean.MIN, Positive.NONE))
+RULES = ((Mean.HARMONIC, PositivityPolicy.CDF), (Mean.MIN, PositivityPolicy.NONE))
 EPSILON = 0.01
 BINS = 5
 RESAMPLES = 300
@@ -50,7 +50,7 @@ def like_auroc(scores: Floats, good: Bools, trait: Floats) -> float:
     return won / pairs if pairs else float("nan")
 
 
-def load_set(output: str, name: str) -> tuple[LabeledResponses, dict[str, Fit]]:
+def load_set(output: str, name: str) -> tuple[LabeledResponses, dict[str, NormalizationFit]]:
     """A dev set's labelled rows, and mu and sigma of its own sentences: what a run over it alone would have."""
     folder = open_output(output)
     values = read_member_values(read_manifest(folder))
@@ -84,7 +84,7 @@ def row(name: str, scores: Floats, good: Bools, groups: Ints, words: Floats, ove
     """One line of a Markdown table."""
     there = ~np.isnan(scores)
     scores, good, groups = scores[there], good[there], np.unique(groups[there], return_inverse=True)[1]
-    found = measure(scores, good, groups, resamples=RESAMPLES)
+    found = compute_metrics(scores, good, groups, resamples=RESAMPLES)
 
     def cell(metric: str) -> str:
         value = found[metric]
@@ -94,7 +94,9 @@ def row(name: str, scores: Floats, good: Bools, groups: Ints, words: Floats, ove
     return f"| {name} | {' | '.join([cell('auroc'), cell('best_f1_hallucinated'), cell('best_f1'), *like])} |"
 
 
-def responses(rows: LabeledResponses, fits: Mapping[str, Fit], together: Mapping[str, Weights]) -> Iterator[tuple[str, Floats]]:
+def responses(
+    rows: LabeledResponses, fits: Mapping[str, NormalizationFit], together: Mapping[str, Weights]
+) -> Iterator[tuple[str, Floats]]:
     """Name and response scores of every line."""
     single = bool((rows.sentence_counts == 1).all())
     for name, weights in together.items():
@@ -106,10 +108,12 @@ def responses(rows: LabeledResponses, fits: Mapping[str, Fit], together: Mapping
     yield "baseline: words in context", rows.context_overlap
 
 
-def sentences(rows: LabeledResponses, fits: Mapping[str, Fit], together: Mapping[str, Weights]) -> dict[str, Floats]:
+def sentences(
+    rows: LabeledResponses, fits: Mapping[str, NormalizationFit], together: Mapping[str, Weights]
+) -> dict[str, Floats]:
     """Name -> sentence scores of every line."""
     scores = {
-        name: ensemble({m: rows.sentence_values[m] for m in weights}, {m: fits[m] for m in weights}, weights)
+        name: combine_members({m: rows.sentence_values[m] for m in weights}, {m: fits[m] for m in weights}, weights)
         for name, weights in together.items()
     }
     return scores | {
@@ -124,7 +128,9 @@ def kinds_of(output: str, name: str, rows: LabeledResponses) -> list[str | None]
     labels = {(tuple(row["context"]), row["response"]): row["sentence_labels"] or [] for row in frame.iter_rows(named=True)}
     nlp = load_splitter("sentencizer", "en")
     found: list[str | None] = []
-    for (_, context, response), spans in zip(rows.texts, split(nlp, [text for _, _, text in rows.texts]), strict=True):
+    for (_, context, response), spans in zip(
+        rows.texts, split_sentences(nlp, [text for _, _, text in rows.texts]), strict=True
+    ):
         said = sorted(labels[tuple(context), response], key=lambda label: label["supported"])
         for start, end in spans:
             found.append(next((x["kind"] for x in said if x["start"] < end and start < x["end"]), None))
@@ -138,7 +144,7 @@ def by_kind(kinds: Sequence[str | None], good: Bools, scores: Mapping[str, Float
     for side, word in ((False, "not supported"), (True, "supported")):
         for kind in sorted(set(named[good == side]) - {""}):
             mine = ((named == kind) & (good == side)) | (good != side)
-            cells = [f"{auroc(values[mine], good[mine]):.3f}" for values in scores.values()]
+            cells = [f"{compute_auroc(values[mine], good[mine]):.3f}" for values in scores.values()]
             lines.append(f"| {kind} ({word}) | {((named == kind) & (good == side)).sum():,} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -69,7 +69,7 @@ def _spoil(scene: Scene) -> None:
 
 USAGE = (
     "run", "nothing", "run a b --budget-rows 0", "run a b --fraction 2", "export {out} {dir}/x --format csv",
-    "finalize {out} --wait -1",
+    "compare {out} --last 0",
 )  # fmt: skip
 
 CASES = (

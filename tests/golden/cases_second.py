@@ -62,7 +62,8 @@ def _publish_steps() -> tuple[Any, ...]:
     langfuse = _publish("langfuse", " --config {dir}/job-sentences.yaml --partitions dt=2026-11-02")
     steps: list[Any] = [_publish("langfuse", " --dry-run"), langfuse, partial(_requests, "langfuse")]
     for tool, more in (
-        ("phoenix", " --flagged-only"), ("mlflow", " --flagged-only"), ("otel", " --config {dir}/job-no-text.yaml --partitions dt=2026-11-01"),
+        ("phoenix", " --flagged-only"), ("mlflow", " --flagged-only"),
+        ("otel", " --config {dir}/job-no-text.yaml --partitions dt=2026-11-01"),
     ):  # fmt: skip
         steps += [_publish(tool, more), partial(_requests, tool)]
     steps += [langfuse, "finalize {out} --config {dir}/job-other.yaml", langfuse, partial(_requests, "langfuse-again")]
@@ -73,11 +74,13 @@ CASES = (
     Case("explain", _explained, (
         "explain {out} --config {job} --sample 3",
         "explain {out} --config {job} --feedback {dir}/feedback.parquet --review {dir}/opinions.parquet",
-        "explain {out} --config {job} --strategy fallback", "explain {out} --config {job} --strategy vanilla --budget-usd 0.001",
+        "explain {out} --config {job} --strategy fallback",
+        "explain {out} --config {job} --strategy vanilla --budget-usd 0.001",
         "explain {out} --config {job}", "evaluate {out} --explanations", "report {out} --out {dir}/report.html")),
     Case("escalate", _escalated, (
         "escalate {out} --config {dir}/job-share.yaml", verdicts, "escalate {out} --config {dir}/job-more.yaml", verdicts,
-        FINALIZE, "evaluate {out} --label label --cascade --config {dir}/job-10.yaml", Command("escalate {out} --config {job}", 1),
+        FINALIZE, "evaluate {out} --label label --cascade --config {dir}/job-10.yaml",
+        Command("escalate {out} --config {job}", 1),
         "run {dir}/logs_few {dir}/dynamic --config {dir}/job-dynamic.yaml",
         "plan {dir}/logs_few --config {dir}/job-share.yaml --seconds 0")),
     Case("publish", _published, _publish_steps()),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ragassay.pipeline.text.as_judged import as_judged  # a member is asked about the sentence as it is judged
+from ragassay.pipeline.text.claim import extract_claim  # a member is asked about the sentence as it is judged
 from tests.golden.command import run_here, write_job
 from tests.golden.servers import RECORDED, key_of, prompt_of
 
@@ -44,4 +44,4 @@ def _pairs(row: dict[str, Any]) -> Iterator[tuple[str, tuple[float, float]]]:
     for member in (row["members"] or [])[:1]:
         for sentence, yes, no in zip(row["sentences"], member["log_p_yes"], member["log_p_no"], strict=True):
             if yes is not None and no is not None:
-                yield key_of(prompt_of(row["question"], row["context"], as_judged(sentence["text"]))), (yes, no)
+                yield key_of(prompt_of(row["question"], row["context"], extract_claim(sentence["text"]))), (yes, no)

@@ -18,8 +18,8 @@ from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.verdicts.parts import find_calibration
 from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
-from ragassay.pipeline.detectors.config import KINDS
-from ragassay.pipeline.verdict.moments import moments_of
+from ragassay.pipeline.detectors.config import DETECTOR_KINDS
+from ragassay.pipeline.verdict.moments import compute_moments
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
 from tests.conftest import REPO
@@ -37,7 +37,7 @@ OWN: dict[str, Any] = {
             {"name": "s", "model": "m", "engine": SERVER},
         ],
         "uncertainty": [{"name": "u", "engine": {"kind": "transformers"}}],
-        "detectors": [{"name": kind, "kind": kind} for kind in (kind.model_fields["kind"].default for kind in KINDS)],
+        "detectors": [{"name": kind, "kind": kind} for kind in (kind.model_fields["kind"].default for kind in DETECTOR_KINDS)],
         "rerank": {},
     },
     "evaluation": {"reference": {"name": "j", "base_url": "http://127.0.0.1:9/v1", "model": "m"}},
@@ -95,7 +95,7 @@ def manifest_of(name: str) -> Manifest:
 def resolve(job: Job, manifest: Manifest) -> ResolvedSettings:
     """Resolve the verdict settings of a job for a partition."""
     rng = np.random.default_rng(1)
-    members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.members.values}
+    members = {name: compute_moments(rng.normal(0, 1, 50)) for name in job.members.values}
     stats = {"": PartitionStats("", members, job.members.values, {}, {"ok": 20}, 50, [])}
     return resolve_settings(job, find_calibration(job, manifest.fingerprint), "run", stats, [""])
 

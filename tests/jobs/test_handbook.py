@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.data.handbook.build import DEMO, LOGS, build, items
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 from tests.conftest import HANDBOOK
 
 
@@ -59,7 +59,7 @@ def test_responses_of_an_item_are_of_similar_length(rows: list[dict[str, Any]]) 
 
 def different_from_labels(rows: list[dict[str, Any]]) -> list[str]:
     """Ids of the rows whose labeled sentences are neither sentences of the splitter nor sequences of its clauses."""
-    spans = split(load_splitter("sentencizer", "en"), [r["response"] for r in rows])
+    spans = split_sentences(load_splitter("sentencizer", "en"), [r["response"] for r in rows])
     different = []
     for row, found in zip(rows, spans, strict=True):
         labeled = [(x["start"], x["end"]) for x in row["sentence_labels"]]

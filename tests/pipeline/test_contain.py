@@ -15,7 +15,7 @@ from ragassay.pipeline.contain import contain, describe_fault
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.entities import Entities
-from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm import score as score_module
@@ -88,11 +88,11 @@ def scorer(tokenizer: Any) -> SlmStage:
 
 
 @pytest.fixture(scope="module")
-def frequencies() -> Frequencies:
+def frequencies() -> DocumentFrequencies:
     return count_context_frequencies([["The desk opens at nine.", "Leave is 25 days."]], "en")
 
 
-def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:
+def detect(table: pa.Table, frequencies: DocumentFrequencies) -> pa.Table:
     return run_contained(DetectStage(DETECTORS, "en", lambda: frequencies, 1), table)
 
 
@@ -102,9 +102,9 @@ FAULTS = {
     "windows": "ragassay.pipeline.slm.row_prompts.encode_windows",
     "digests": "ragassay.pipeline.slm.score.hash_row",
     "entities": "ragassay.pipeline.detectors.batch.find_entities",
-    "known keys": "ragassay.pipeline.detectors.batch.known_keys",
-    "attribution": "ragassay.pipeline.detectors.batch._pieces",
-    "novelty": "ragassay.pipeline.detectors.batch.content_terms",
+    "known keys": "ragassay.pipeline.detectors.batch.collect_known_keys",
+    "attribution": "ragassay.pipeline.detectors.batch._split_passage",
+    "novelty": "ragassay.pipeline.detectors.batch.stem_content_words",
 }
 
 
@@ -125,7 +125,7 @@ def fault(part: str) -> Iterator[None]:
 @pytest.mark.parametrize("part", FAULTS)
 @given(rows=rows_of_logs)
 def test_no_row_is_lost_or_moved_and_no_other_row_changes(
-    part: str, scorer: SlmStage, frequencies: Frequencies, rows: list[dict[str, Any]]
+    part: str, scorer: SlmStage, frequencies: DocumentFrequencies, rows: list[dict[str, Any]]
 ) -> None:
     """Run the three steps of the plan with a part that raises for some rows."""
 
@@ -149,7 +149,7 @@ def test_no_row_is_lost_or_moved_and_no_other_row_changes(
             assert {**row, "usage": None} == {**expected, "usage": None}  # another row may pay for a shared prompt
 
 
-def test_every_fault_is_triggered(scorer: SlmStage, frequencies: Frequencies) -> None:
+def test_every_fault_is_triggered(scorer: SlmStage, frequencies: DocumentFrequencies) -> None:
     """Check that each fault occurs for a suitable row, so that the test above is not vacuous."""
     bad = {"question": "When?", "context": [LONG], "response": f"Ask {MARK} 7 times."}
     good = {"question": "When?", "context": ["Call at 9."], "response": "Ask at nine."}

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from ragassay.pipeline.calibration.baselines import words
-from ragassay.pipeline.detectors.batch import _pieces
-from ragassay.pipeline.detectors.named import find_entities, known_keys
-from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces
+from ragassay.pipeline.calibration.baselines import extract_words
+from ragassay.pipeline.detectors.batch import _split_passage
+from ragassay.pipeline.detectors.named_entities import collect_known_keys, find_entities
+from ragassay.pipeline.detectors.terms import has_word_spaces, stem_content_words
 from ragassay.pipeline.slm.template import fill_placeholders
-from ragassay.pipeline.text.sentence_ends import line_ends
-from ragassay.pipeline.text.split import load_splitter, split
-from ragassay.pipeline.training.corrupt import corrupt, rephrase
+from ragassay.pipeline.text.sentence_ends import can_end_sentence
+from ragassay.pipeline.text.split import load_splitter, split_sentences
+from ragassay.pipeline.training.corrupt import corrupt_sentence, rephrase_sentence
 
 SIZE = 10_000
 TIMES = 4
@@ -73,15 +73,15 @@ SHAPES = {
 }
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "entities": partial(find_entities, stop_words=frozenset({"the"})),
-    "keys": lambda text: known_keys([text]),
-    "terms": lambda text: content_terms(text, "en"),
+    "keys": lambda text: collect_known_keys([text]),
+    "terms": lambda text: stem_content_words(text, "en"),
     "scripts": has_word_spaces,
-    "pieces": lambda text: list(_pieces(text)),
-    "words": words,
-    "line": line_ends,
+    "pieces": lambda text: list(_split_passage(text)),
+    "words": extract_words,
+    "line": can_end_sentence,
     "template": lambda text: fill_placeholders(text, dict.fromkeys(["a"], "")),
-    "rephrase": lambda text: rephrase(text, Random(0)),
-    "corrupt": lambda text: corrupt(text[:2000], text, Random(0)),
+    "rephrase": lambda text: rephrase_sentence(text, Random(0)),
+    "corrupt": lambda text: corrupt_sentence(text[:2000], text, Random(0)),
 }
 
 
@@ -94,7 +94,7 @@ def nlp() -> Any:
 def test_time_is_linear_in_the_length(nlp: Any, shape: str) -> None:
     prefix, repeated, suffix = SHAPES[shape]
     short, long = (prefix + repeated * (size // len(repeated)) + suffix for size in (SIZE, TIMES * SIZE))
-    for name, function in {"split": lambda text: split(nlp, [text]), **FUNCTIONS}.items():
+    for name, function in {"split": lambda text: split_sentences(nlp, [text]), **FUNCTIONS}.items():
         assert is_linear(function, short, long), name
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.scoring.stages import make_stages
-from ragassay.pipeline.detectors.frequencies import count
+from ragassay.pipeline.detectors.frequencies import count_frequencies
 from ragassay.pipeline.stages.escalate import JudgeInputStage, JudgeOutputStage
 from ragassay.pipeline.stages.stage import Stage, check_columns
 from ragassay.schemas.columns import LOGS, raw_schema
@@ -43,7 +43,7 @@ class ExampleStage(Stage):
 
 def test_the_stages_of_a_job_fit_together_and_are_small() -> None:
     job = make_job(JOB)
-    plan = make_stages(job, lambda: count([]))
+    plan = make_stages(job, lambda: count_frequencies([]))
     check_columns(plan, LOGS, raw_schema(pa.schema([])))
     assert [stage.name for stage in plan] == ["split", "rerank", "a", "b", "u", "detect"]
     for stage in make_stages(job):

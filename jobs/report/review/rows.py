@@ -8,7 +8,7 @@ from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.report.review.sample import SampledRow
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.calibration.baselines import nearest, words
+from ragassay.pipeline.calibration.baselines import extract_words, find_nearest_passage
 from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED
 
 READ_COLUMNS = (
@@ -41,7 +41,7 @@ def make_page_row(row: Mapping[str, Any], sampled: SampledRow) -> PageRow:
         passage).
     """
     passages = [passage or "" for passage in row["context"]]
-    vocabularies = [set(words(passage)) for passage in passages]
+    vocabularies = [set(extract_words(passage)) for passage in passages]
     evidence = row.get("evidence") or [None] * len(row["sentences"])
     parts: list[str | PageRow] = []
     end = 0
@@ -81,7 +81,7 @@ def _find_nearest(
     if evidence and nearest_passage is not None and evidence["start"] is not None:
         passage = passages[nearest_passage]
         return nearest_passage, _count_utf16_units(passage[: evidence["start"]]), _count_utf16_units(passage[: evidence["end"]])
-    nearest_passage = nearest(text, vocabularies) if nearest_passage is None else nearest_passage
+    nearest_passage = find_nearest_passage(text, vocabularies) if nearest_passage is None else nearest_passage
     return None if nearest_passage is None else (nearest_passage, 0, 0)
 
 

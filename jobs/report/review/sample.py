@@ -17,7 +17,7 @@ from ragassay.jobs.output.scored_dataset import Position, Rows, ScoredDataset, o
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.errors import ConfigError, InputError
-from ragassay.pipeline.verdict.moments import merge, moments_of, quantile
+from ragassay.pipeline.verdict.moments import compute_moments, estimate_quantile, merge_moments
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, Status
 from ragassay.schemas.stats import Moments
 
@@ -169,8 +169,10 @@ def _find_near_limits(
         distances = _threshold_distances(table)
         for verdict in STRATUM_NAMES:
             distances_of_verdict = distances[_has_verdict(table, verdict) & np.isfinite(distances)]
-            moments_by_verdict[verdict] = merge([moments_by_verdict.get(verdict, Moments()), moments_of(distances_of_verdict)])
-    return {verdict: quantile(moments, NEAR_SHARE) for verdict, moments in moments_by_verdict.items() if moments.count}
+            moments_by_verdict[verdict] = merge_moments(
+                [moments_by_verdict.get(verdict, Moments()), compute_moments(distances_of_verdict)]
+            )
+    return {verdict: estimate_quantile(moments, NEAR_SHARE) for verdict, moments in moments_by_verdict.items() if moments.count}
 
 
 def _assign_strata(table: pa.Table, near_limits: Mapping[str, float]) -> list[str]:

@@ -15,7 +15,7 @@ from ragassay.jobs.storage.folder import open_atomic
 from ragassay.jobs.verdicts.judge_files import JudgeFiles
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.cascade.decide import Decisions, with_judge
-from ragassay.pipeline.verdict.threshold import verdicts
+from ragassay.pipeline.verdict.threshold import decide_verdicts
 from ragassay.schemas.columns import HALLUCINATED
 
 
@@ -62,7 +62,7 @@ def _count(done: Applied, before: pa.RecordBatch, after: pa.RecordBatch, decisio
         pc.fill_null(pc.equal(b["verdict"], HALLUCINATED), False).to_numpy(zero_copy_only=False) for b in (before, after)
     )
     score, tau = (after[name].to_numpy(zero_copy_only=False) for name in ("score", "threshold"))
-    of_ensemble = pc.equal(verdicts(score, tau), HALLUCINATED)
+    of_ensemble = pc.equal(decide_verdicts(score, tau), HALLUCINATED)
     alone = pc.fill_null(of_ensemble, False).to_numpy(zero_copy_only=False)
     decided = (
         np.isin(keys, counted) & (decisions.places(keys) >= 0) & after["verdict"].is_valid().to_numpy(zero_copy_only=False)

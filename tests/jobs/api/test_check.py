@@ -12,7 +12,7 @@ from ragassay.jobs.api.check import check_answers
 from ragassay.jobs.api.checked import Checked
 from ragassay.jobs.api.in_process import _loaded
 from ragassay.jobs.api.job import detectors_alone
-from ragassay.pipeline.detectors.terms import new_words
+from ragassay.pipeline.detectors.terms import find_new_words
 from tests.job_settings import merged
 from tests.jobs.api.conftest import ODD, odd_rows
 from tests.raises import raises
@@ -83,10 +83,10 @@ def test_hostile_text_is_but_text() -> None:
 
 
 def test_new_words_are_shown_as_they_stand() -> None:
-    assert new_words("The Suppliers, supplying İstanbul, supply 9 Suppliers' boxes", {"box"}, "en") == [
+    assert find_new_words("The Suppliers, supplying İstanbul, supply 9 Suppliers' boxes", {"box"}, "en") == [
         "Suppliers", "supplying", "İstanbul", "supply",
     ]  # fmt: skip
-    assert new_words("", set(), "en") == []
+    assert find_new_words("", set(), "en") == []
 
 
 @pytest.mark.parametrize(

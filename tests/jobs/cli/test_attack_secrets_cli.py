@@ -1,4 +1,4 @@
-"""What commands print as processes of their own: not even a wrong command line or an unforeseen error shows a secret."""
+"""No process of a command prints a secret, not even for a wrong command line or an unforeseen error."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     ids=["output", "input", "argument too many", "value of an option", "command", "option"],
 )
 def test_attack_no_error_of_a_command_shows_a_secret(arguments: list[str], code: int, tmp_path: Path) -> None:
-    done = run("-m", "ragassay", *(str(tmp_path / one) if one == "out" else one for one in arguments))
+    done = run("-m", "ragassay", *(str(tmp_path / argument) if argument == "out" else argument for argument in arguments))
     assert done.returncode == code, done.stderr
     assert "foo://" in done.stderr and "Traceback" not in done.stderr
 
@@ -64,7 +64,7 @@ def test_attack_no_unforeseen_error_shows_a_secret(tmp_path: Path) -> None:
     script.write_text(BROKEN)
     done = run(script)
     assert done.returncode == 1
-    heard = done.stderr
-    assert "UserWarning: see foo://bkt/a" in heard and "ERROR:a.library:at foo://bkt/a" in heard
-    assert "OSError: GET foo://bkt/a" in heard and "ValueError: foo://bkt/a" in heard
-    assert heard.count("Traceback (most recent call last)") == 3 and "Exception in thread" in heard
+    stderr = done.stderr
+    assert "UserWarning: see foo://bkt/a" in stderr and "ERROR:a.library:at foo://bkt/a" in stderr
+    assert "OSError: GET foo://bkt/a" in stderr and "ValueError: foo://bkt/a" in stderr
+    assert stderr.count("Traceback (most recent call last)") == 3 and "Exception in thread" in stderr

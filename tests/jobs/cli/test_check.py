@@ -1,4 +1,4 @@
-"""`ragassay check` as a user runs it, without an engine."""
+"""Run `ragassay check` as a user does, without an engine."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ def piped(text: str | bytes, *args: str, **env: str) -> subprocess.CompletedProc
     return done
 
 
-def test_one_answer_is_shown() -> None:
+def test_a_single_answer_is_printed_with_its_sentences() -> None:
     done = ragassay("check", "--fast", *OPTIONS)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and done.stderr == "" and "\x1b" not in done.stdout
@@ -51,43 +51,43 @@ def test_one_answer_is_shown() -> None:
     assert lines[-1].startswith("judged by bundled statistics, measured on 2,437 labelled answers of public sets")
 
 
-def test_colours_are_for_terminals() -> None:
+def test_colors_need_a_terminal() -> None:
     assert "\x1b[31m" in ragassay("check", "--fast", *OPTIONS, env={"FORCE_COLOR": "1", "TERM": "xterm-256color"}).stdout
     assert "\x1b[3" not in ragassay("check", "--fast", *OPTIONS, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
 
 
-def test_json_is_nothing_but_json(tmp_path: Path) -> None:
+def test_json_output_contains_only_json(tmp_path: Path) -> None:
     lines = "".join(json.dumps({**FARE, "row_id": i, "tenant": f"t{i}"}) + "\n" for i in range(3))
     done = piped(lines, "--json")
-    found = [json.loads(line) for line in done.stdout.decode().splitlines()]
-    assert done.returncode == 0 and [(row["row_id"], row["tenant"]) for row in found] == [(str(i), f"t{i}") for i in range(3)]
-    assert {field.name for field in SCORED_FIELDS} | {"judged_by"} <= found[0].keys()
-    assert found[0]["sentences"] == found[2]["sentences"] and found[0]["verdict"] == "hallucinated"
+    answers = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    assert done.returncode == 0 and [(row["row_id"], row["tenant"]) for row in answers] == [(str(i), f"t{i}") for i in range(3)]
+    assert {field.name for field in SCORED_FIELDS} | {"judged_by"} <= answers[0].keys()
+    assert answers[0]["sentences"] == answers[2]["sentences"] and answers[0]["verdict"] == "hallucinated"
     path = tmp_path / "a.json"
     path.write_text("\ufeff" + json.dumps(FARE, indent=2), encoding="utf-8")
-    one = ragassay("check", "--fast", "--json", path)
-    assert json.loads(one.stdout)["score"] == found[0]["score"]
+    single = ragassay("check", "--fast", "--json", path)
+    assert json.loads(single.stdout)["score"] == answers[0]["score"]
 
 
-def test_nothing_heavy_is_imported() -> None:
-    """What `check --fast` takes: with none of these, under two seconds on two cores."""
+def test_a_fast_check_imports_nothing_heavy() -> None:
+    """Without these packages, `check --fast` takes less than two seconds on two cores."""
     code = f"""
 import sys
 sys.argv = ["ragassay", "check", "--fast", *{OPTIONS!r}]
-from ragassay.jobs.api import check, job, rule, show  # the command line's own imports are not looked at here
+from ragassay.jobs.api import check, job, rule, show  # imports of the command line itself do not count
 from ragassay.jobs.cli import single_answers as command
 before = sys.modules.keys() & {HEAVY!r}
 command._settle_arrow_without_pandas()
-found = check.check_answers(job.job_of(None, None, fast=True), [{FARE!r}], None, None, lambda _: None)
-show.text_of(found)
+answers = check.check_answers(job.job_of(None, None, fast=True), [{FARE!r}], None, None, lambda _: None)
+show.text_of(answers)
 print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.split("\n")[0] == "[] []", done.stdout + done.stderr
 
 
-def test_arrow_still_imports_pandas_at_its_first_array() -> None:
-    """If this fails, `check` need not keep it from that any more: `_settle_arrow_without_pandas` can go."""
+def test_pyarrow_imports_pandas_at_its_first_array() -> None:
+    """If this fails, `_settle_arrow_without_pandas` is no longer needed."""
     code = "import sys, pyarrow; pyarrow.array([]); sys.exit('pandas' not in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -103,26 +103,26 @@ def test_arrow_still_imports_pandas_at_its_first_array() -> None:
         (b"\xff\xfe{}", "check.no-utf8", "byte 0"),
     ],
 )
-def test_what_is_no_answer_is_an_error_that_names_it(text: str | bytes, code: str, named: str) -> None:
+def test_input_that_is_not_an_answer_is_an_error_that_names_the_fault(text: str | bytes, code: str, named: str) -> None:
     done = piped(text)
-    said = done.stderr.decode()
-    assert done.returncode == 1 and done.stdout == b"" and f"error[{code}]: " in said and named in said
+    message = done.stderr.decode()
+    assert done.returncode == 1 and done.stdout == b"" and f"error[{code}]: " in message and named in message
 
 
-def test_wrong_ways_to_ask(tmp_path: Path) -> None:
+def test_contradictory_or_missing_input_is_an_error(tmp_path: Path) -> None:
     fails(ragassay("check", "--fast", "--response", "r"), "check.missing-field", "'context'")
     both = ragassay("check", "--fast", tmp_path / "a.json", "--response", "r")
     fails(both, "check.given-twice")
     fails(ragassay("check", "--fast", tmp_path / "none.json"), "check.unreadable-file", "none.json")
 
 
-def test_objects_may_stand_on_one_line_or_many() -> None:
+def test_json_objects_may_share_a_line_or_span_several() -> None:
     assert parse_answers('{"a": 1}{"a":\n2}\n\n {"a": 3}\n', "x") == [{"a": 1}, {"a": 2}, {"a": 3}]
     with raises("check.nested-too-deeply", line=2):
         parse_answers("\n" + '{"a":' * 100_000, "x")
 
 
-def test_half_a_pair_in_a_field_that_is_carried_along_goes_out_as_it_came(tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_in_a_passthrough_field_is_printed(tmp_path: Path) -> None:
     answer = {"question": "q", "context": "The desk opens at nine.", "response": "The desk opens at nine.", "note": "\ud800"}
     (tmp_path / "a.json").write_text(json.dumps(answer))
     done = ragassay("check", "--fast", "--json", tmp_path / "a.json")

@@ -1,4 +1,4 @@
-"""Bad input through the command line: one clear message, exit code 1, no traceback, and nothing written."""
+"""Bad input ends a command with a clear message and exit code 1, without traceback or output."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def fails(code: str, *args: str | Path) -> str:
     result = CliRunner().invoke(app, [str(a) for a in args])
     assert result.exit_code == 1, result.output
     assert "Traceback" not in result.output
-    assert f"\nerror[{code}]: " in f"\n{result.output}", "perhaps behind a line of progress, where the machine is slow"
+    assert f"\nerror[{code}]: " in f"\n{result.output}", "on a slow machine, a line of progress may precede it"
     return result.output
 
 
@@ -32,8 +32,8 @@ def job(tmp_path: Path, text: str) -> Path:
 
 def test_missing_columns(tmp_path: Path) -> None:
     path = write_logs(tmp_path / "a.parquet", [{"query": "q", "answer": "a"}])
-    said = fails("input.faults", "run", path, tmp_path / "out")
-    assert all(name in said for name in ("'question'", "'context'", "'response'", "query, answer"))
+    message = fails("input.faults", "run", path, tmp_path / "out")
+    assert all(name in message for name in ("'question'", "'context'", "'response'", "query, answer"))
     assert not (tmp_path / "out").exists()
 
 

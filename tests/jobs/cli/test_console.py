@@ -1,4 +1,4 @@
-"""What reaches a terminal: no escape sequence, markup or emoji code of a log means anything there."""
+"""A terminal shows escape sequences, markup and emoji codes of logs as plain text."""
 
 import io
 import os
@@ -15,11 +15,11 @@ from ragassay.jobs.runtime.endings import Terminated, handle_sigterm
 from ragassay.pipeline.errors import InputError, Message
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b2J \u202edesrever [bold]b[/bold] :smile: \\[x]"
-# a bell is dropped by the console itself
+# the console itself drops a bell
 SHOWN = "[U+001B][31mred[U+001B]]0;title [U+009B]2J [U+202E]desrever [bold]b[/bold] :smile: \\[x]"
 
 
-def test_log_text_in_tables_and_lines_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_text_in_tables_and_lines_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     with command_console() as console:
         table = Table("row", title=escape(HOSTILE))
         table.add_row(escape(HOSTILE))
@@ -30,24 +30,24 @@ def test_log_text_in_tables_and_lines_is_shown_as_it_is(capsys: pytest.CaptureFi
     assert out.splitlines()[-1] == SHOWN and out.count("[U+001B][31mred") == 3 and out.count(":smile:") == 3
 
 
-def test_on_a_terminal_only_the_consoles_own_sequences_are_left(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_gets_only_the_consoles_own_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     with command_console() as console:
         console.file = io.StringIO()
         console._force_terminal, console._color_system = True, None
         with Progress(console=console) as bar:
             bar.add_task("scoring", total=1)
             console.print(HOSTILE, markup=False)
-        said = console.file.getvalue()
-    assert "\x1b[31m" not in said and "\x1b]0" not in said and "[U+001B][31mred" in said and "\x1b[?25l" in said
+        text = console.file.getvalue()
+    assert "\x1b[31m" not in text and "\x1b]0" not in text and "[U+001B][31mred" in text and "\x1b[?25l" in text
 
 
-def test_values_in_error_messages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_in_error_messages_are_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended, command_console():
         raise InputError(Message("input.example", "row {row}"), row=HOSTILE)
     assert ended.value.code == 1 and capsys.readouterr().err.strip() == f"error[input.example]: row {SHOWN}"
 
 
-def test_line_ends_and_letters_stay() -> None:
+def test_line_ends_and_letters_are_unchanged() -> None:
     assert (
         make_visible("a\nb\tc é 漢 🙂") == "a\nb\tc é 漢 🙂"
         and make_visible("a\rb") == "a\nb"
@@ -55,8 +55,8 @@ def test_line_ends_and_letters_stay() -> None:
     )
 
 
-def test_a_handler_that_is_not_pythons_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a handler that C code has set, `getsignal` says None, and there is no way to set it again."""
+def test_a_signal_handler_set_by_c_code_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a handler set by C code, `getsignal` returns None, and Python can't set it again."""
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(signal, "getsignal", lambda _: None)
     with command_console():
@@ -66,11 +66,11 @@ def test_a_handler_that_is_not_pythons_is_left_alone(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_it_with_one_line(number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_signal_ends_a_command_with_one_line(number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore SIGINT
     with pytest.raises(SystemExit) as ended, command_console():
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Ray puts its own handler there
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Ray sets its own handler too
         handle_sigterm()
         os.kill(os.getpid(), number)
     signal.signal(signal.SIGINT, ignored)
@@ -79,7 +79,7 @@ def test_a_signal_ends_it_with_one_line(number: signal.Signals, code: int, capsy
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_full_disk_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_ends_a_command_with_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended, command_console():
         os.write(os.open("/dev/full", os.O_WRONLY), b"x")
     assert ended.value.code == 1 and "error[disk.full]: " in capsys.readouterr().err
@@ -87,7 +87,7 @@ def test_a_full_disk_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
         raise PermissionError(13, "another kind")
 
 
-def test_what_breaks_while_a_command_is_stopped_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_during_an_interruption_are_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end, command_console():
         try:
             raise Terminated

@@ -1,4 +1,4 @@
-"""`ragassay tune` from a labelled log to an adapter that an SLM can name; and what it refuses."""
+"""`ragassay tune` makes an adapter from labeled logs, and refuses logs that it can't use."""
 
 import json
 from pathlib import Path
@@ -45,13 +45,15 @@ def tune(*args: str | Path) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_is_trained_and_changes_scores(
+    logs: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "home"))
     out = tmp_path / "adapter"
-    code, said = tune(logs, "--out", out, *settings(tmp_path, base=tiny_model))
-    assert code == 0, said
-    assert "24 supported, 24 unsupported" in said
-    assert "held out" in said and "AUROC" in said
+    code, printed = tune(logs, "--out", out, *settings(tmp_path, base=tiny_model))
+    assert code == 0, printed
+    assert "24 supported, 24 unsupported" in printed
+    assert "held out" in printed and "AUROC" in printed
     assert {p.name for p in out.iterdir()} == {WEIGHTS_FILE, SETTINGS_FILE, "adapter_config.json", "training.json", "README.md"}
     training = json.loads((out / "training.json").read_text())
     assert training["recipe"]["rank"] == 2
@@ -64,15 +66,13 @@ def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, mo
     )
     assert abs(plain.logprobs - tuned.logprobs).max() > 1e-3
 
-    code, said = tune(logs, "--out", out, *settings(tmp_path, base=tiny_model))
-    assert code == 1 and "error[train.finished-already]: " in said
+    code, printed = tune(logs, "--out", out, *settings(tmp_path, base=tiny_model))
+    assert code == 1 and "error[train.finished-already]: " in printed
 
     further = tmp_path / "further"
-    code, said = tune(logs, "--adapter", out, "--out", further, *settings(tmp_path, base=tiny_model, learning_rate=0))
-    assert code == 0, said
-    assert (further / WEIGHTS_FILE).read_bytes() == (out / WEIGHTS_FILE).read_bytes(), (
-        "with a rate of 0 it is what it went on from"
-    )
+    code, printed = tune(logs, "--adapter", out, "--out", further, *settings(tmp_path, base=tiny_model, learning_rate=0))
+    assert code == 0, printed
+    assert (further / WEIGHTS_FILE).read_bytes() == (out / WEIGHTS_FILE).read_bytes(), "a learning rate of 0 changes nothing"
     first, second = (json.loads((folder / "training.json").read_text()) for folder in (out, further))
     assert second["before"] == [first] and "before" not in first
 
@@ -88,21 +88,21 @@ def test_an_slm_of_a_job_file_is_trained_under_its_own_prompt(logs: Path, tiny_m
     out = tmp_path / "adapter"
     assert tune(logs, "--config", job, "--slm", "two", "--out", out, *settings(tmp_path))[0] == 0
     assert json.loads((out / SETTINGS_FILE).read_text())["prompt"] == prompt
-    code, said = tune(logs, "--config", job, "--out", tmp_path / "b")
-    assert code == 1 and "error[train.several-slms]: " in said
-    code, said = tune(logs, "--config", job, "--slm", "three", "--out", tmp_path / "b")
-    assert code == 1 and "error[train.no-such-slm]: " in said and "one, two" in said
+    code, printed = tune(logs, "--config", job, "--out", tmp_path / "b")
+    assert code == 1 and "error[train.several-slms]: " in printed
+    code, printed = tune(logs, "--config", job, "--slm", "three", "--out", tmp_path / "b")
+    assert code == 1 and "error[train.no-such-slm]: " in printed and "one, two" in printed
 
 
-def test_what_it_refuses(tiny_model: str, tmp_path: Path) -> None:
+def test_unusable_logs_and_models_are_errors(tiny_model: str, tmp_path: Path) -> None:
     row = {"question": "q", "context": ["c"], "response": "r", "label": "correct"}
     logs = write_logs(tmp_path / "one.parquet", [row, {**row, "response": "s", "label": "wrong"}])
-    code, said = tune(logs, "--out", tmp_path / "a", *settings(tmp_path, base=tiny_model))
-    assert code == 1 and "error[train.contexts-of-one-kind]: " in said
-    code, said = tune(tmp_path / "none.parquet", "--out", tmp_path / "a", *settings(tmp_path, base=tiny_model))
-    assert code == 1 and "error[path.no-parquet]: " in said and "none.parquet" in said
-    code, said = tune(logs, "--out", tmp_path / "a", *settings(tmp_path, base="nowhere/"))
-    assert code == 1 and "error[model.not-loaded]: " in said
+    code, printed = tune(logs, "--out", tmp_path / "a", *settings(tmp_path, base=tiny_model))
+    assert code == 1 and "error[train.contexts-of-one-kind]: " in printed
+    code, printed = tune(tmp_path / "none.parquet", "--out", tmp_path / "a", *settings(tmp_path, base=tiny_model))
+    assert code == 1 and "error[path.no-parquet]: " in printed and "none.parquet" in printed
+    code, printed = tune(logs, "--out", tmp_path / "a", *settings(tmp_path, base="nowhere/"))
+    assert code == 1 and "error[model.not-loaded]: " in printed
     assert not (tmp_path / "a").exists()
 
 

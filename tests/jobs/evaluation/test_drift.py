@@ -11,7 +11,7 @@ from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.drift import check_drift
-from ragassay.pipeline.verdict.moments import moments_of
+from ragassay.pipeline.verdict.moments import compute_moments
 from ragassay.schemas.manifest import Manifest, PartitionVerdicts
 from ragassay.schemas.stats import PartitionStats
 from tests.jobs.conftest import here
@@ -20,8 +20,8 @@ from tests.jobs.evaluation.conftest import job
 
 def partition_stats(seed: int, *, shift: float = 0, mass: float = 0.9, failed: int = 0, sentences: int = 300) -> PartitionStats:
     rng = np.random.default_rng(seed)
-    values = {"a": moments_of(rng.normal(shift, 1, sentences))}
-    mass_of = {"a": moments_of(rng.normal(mass, 0.01, sentences))}
+    values = {"a": compute_moments(rng.normal(shift, 1, sentences))}
+    mass_of = {"a": compute_moments(rng.normal(mass, 0.01, sentences))}
     return PartitionStats("", values, {"a": "log_odds"}, mass_of, {"ok": 100, "no_context": failed}, sentences, [])
 
 
@@ -79,7 +79,9 @@ def test_too_little_data_is_not_compared() -> None:
 
 
 def test_a_partition_without_scores_has_drifted() -> None:
-    failed = PartitionStats("", {"a": moments_of([])}, {"a": "log_odds"}, {"a": moments_of([])}, {"no_context": 50}, 0, [])
+    failed = PartitionStats(
+        "", {"a": compute_moments([])}, {"a": "log_odds"}, {"a": compute_moments([])}, {"no_context": 50}, 0, []
+    )
     drift = check_drift(job().verdict, Manifest(), {"dt=1": partition_stats(1), "dt=2": failed})
     assert [shift.metric for shift in drift.drifted] == ["error_rate"] and drift.note is None
 

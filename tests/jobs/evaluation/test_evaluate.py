@@ -16,7 +16,7 @@ from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import value_to_text
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.pipeline.verdict.aggregate import legal_pairs
+from ragassay.pipeline.verdict.aggregate import list_valid_pairs
 from tests.chat_server import Serve, completion
 from tests.jobs.conftest import here, read_rows, resamples, write_job
 from tests.jobs.evaluation.conftest import DAYS, ITEMS
@@ -45,7 +45,7 @@ def test_the_papers_comparison_is_complete(found: Evaluation) -> None:
     names = [line.name for line in found.comparisons[0].scores]
     assert names[:4] == ["ensemble, as finalized", "a alone", "b alone", "calibrated on the other half"]
     assert names[4:6] == ["a, whole response", "b, whole response"]
-    assert {f"{mean}, {policy}" for mean, policy in legal_pairs()} < set(names) and len(legal_pairs()) == 18
+    assert {f"{mean}, {policy}" for mean, policy in list_valid_pairs()} < set(names) and len(list_valid_pairs()) == 18
     assert names[-2:] == ["baseline: shorter response", "baseline: words in context"]
     for comparison in found.comparisons:
         for line in comparison.scores:

@@ -16,7 +16,7 @@ from ragassay.jobs.input import Logs, find_logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.run import run_job
 from ragassay.jobs.scoring.stages import select_passthrough
-from ragassay.pipeline.text.redact import Redaction, identity
+from ragassay.pipeline.text.redact import Redaction, redaction_identity
 from ragassay.schemas.columns import Status
 from tests.chat_server import Reply, Serve, completion
 from tests.conftest import example_rows, write_logs
@@ -238,10 +238,10 @@ def test_texts_are_redacted_before_any_stage_reads_them(folder: Path, function: 
         assert row["passage_ids"] is None
         assert row["error"].startswith("redact: ")
     assert sum(row["status"] == "ok" for row in found.values()) == 5
-    first_identity = identity(f"hide_it:{function}")
+    first_identity = redaction_identity(f"hide_it:{function}")
     assert make_fingerprint(job)["redact"] == first_identity and first_identity["name"] == f"hide_it:{function}"
     (folder / "hide_it.py").write_text(HIDE + "# changed\n")
-    assert identity(f"hide_it:{function}") != first_identity
+    assert redaction_identity(f"hide_it:{function}") != first_identity
     with raises("output.other-settings", settings=["input.redact.source"]):
         run_job(job, str(folder / "secret"), str(folder / "out"), QUIET)
 
@@ -259,7 +259,7 @@ def test_a_redaction_that_cannot_be_used_is_refused_before_the_run(folder: Path)
     }
     for name, code in wrong.items():
         with raises(code):
-            Redaction(name, str(folder)).texts(["x"])
+            Redaction(name, str(folder)).function(["x"])
     job = make_job({"members": {"slms": [], "detectors": DETECTORS}, "input": {"redact": "hide_wrong:f"}})
     with raises("config.redact-no-function"):
         run_job(job, str(folder / "logs"), str(folder / "out"), QUIET)

@@ -12,8 +12,8 @@ from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.runtime.resources import count_threads
 from ragassay.jobs.scoring.register import check_models
 from ragassay.jobs.scoring.stages import make_stages
-from ragassay.pipeline.detectors.frequencies import count
-from ragassay.pipeline.detectors.terms import content_terms
+from ragassay.pipeline.detectors.frequencies import count_frequencies
+from ragassay.pipeline.detectors.terms import stem_content_words
 from ragassay.schemas.columns import LOGS, raw_schema
 from tests.conftest import run_stages
 from tests.raises import raises, refuses
@@ -57,7 +57,7 @@ def run(job: Job) -> list[dict[str, Any]]:
 def run_all(job: Job) -> list[dict[str, Any]]:
     keys = [{"row_key": i, "row_id": str(i), "status": "ok", **row} for i, row in enumerate(ROWS)]
     table = pa.Table.from_pylist(keys, schema=LOGS)
-    frequencies = count(content_terms(passage, "en") for passage in PASSAGES)
+    frequencies = count_frequencies(stem_content_words(passage, "en") for passage in PASSAGES)
     table = run_stages(make_stages(job, lambda: frequencies), table)
     schema = raw_schema(pa.schema([]))
     assert table.select(schema.names).schema.types == schema.types

@@ -11,8 +11,8 @@ from ragassay.jobs.training.examples import ContextGroup, Examples, read_example
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
-from ragassay.pipeline.token_tree.tree import size
-from ragassay.pipeline.training.loss import Pair, Unit
+from ragassay.pipeline.token_tree.tree import count_tree_tokens
+from ragassay.pipeline.training.loss import LabeledExample, StatementPair
 from tests.conftest import write_logs
 from tests.raises import raises
 
@@ -40,11 +40,11 @@ def test_prompts_equal_those_of_scoring(tmp_path: Path, builder: PromptBuilder) 
     first, second, third = encoded.prompts()
     (group,) = examples.groups
     assert group.units == [
-        Unit((first,), True),
-        Unit((second,), True),
-        Unit((third,), False),
+        LabeledExample((first,), True),
+        LabeledExample((second,), True),
+        LabeledExample((third,), False),
     ]
-    assert group.tokens == size(prompt for unit in group.units for prompt in unit.prompts)
+    assert group.tokens == count_tree_tokens(prompt for unit in group.units for prompt in unit.prompts)
 
 
 def test_a_hallucinated_response_without_spans_is_one_unit(tmp_path: Path, builder: PromptBuilder) -> None:
@@ -71,7 +71,7 @@ def test_weight_smoothing_and_original_of_a_row_are_used(tmp_path: Path, builder
     group, other = examples.groups
     assert [(unit.weight, unit.smoothing) for unit in group.units] == [(1.0, 0.0), (0.5, 0.0), (1.0, 0.1)]
     nine, ten, _ = (unit.prompts[0] for unit in group.units)
-    assert group.pairs == [Pair(nine, ten)] and other.pairs == []  # no pair with equal labels or another context
+    assert group.pairs == [StatementPair(nine, ten)] and other.pairs == []  # no pair with equal labels or another context
     assert examples.counts["minimal pairs"] == 1
 
 
@@ -137,8 +137,8 @@ def test_a_missing_column_is_reported(tmp_path: Path, builder: PromptBuilder) ->
 
 
 def test_a_large_group_is_split_without_loss_of_labels() -> None:
-    units = [Unit(((*range(20), 100 + i, *range(200, 210)),), i % 2 == 0) for i in range(10)]
-    group = ContextGroup("c", units, size(prompt for unit in units for prompt in unit.prompts))
+    units = [LabeledExample(((*range(20), 100 + i, *range(200, 210)),), i % 2 == 0) for i in range(10)]
+    group = ContextGroup("c", units, count_tree_tokens(prompt for unit in units for prompt in unit.prompts))
     parts = split_large_groups([group], 60)
     assert len(parts) > 1
     assert all(part.tokens <= 60 for part in parts)

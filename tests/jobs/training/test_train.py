@@ -11,7 +11,7 @@ from ragassay.jobs.training.examples import ContextGroup
 from ragassay.jobs.training.train import HeldOutMeasurement, Recipe, evaluate, train
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.training.lora import load_for_training
-from ragassay.pipeline.training.loss import Unit
+from ragassay.pipeline.training.loss import LabeledExample
 
 YES, NO = (10,), (20,)
 RECIPE = Recipe(epochs=3, learning_rate=5e-3, rank=4, layers=None, batch=8, pack=100, check_every=5, patience=100)
@@ -31,7 +31,7 @@ def groups(first: int, count: int) -> list[ContextGroup]:
     result = []
     for number in range(first, first + count):
         context = (1, 1000 + number, 2000 + number)
-        units = [Unit(((*context, 300 + number % 5, mark, 9),), mark == 7) for mark in (7, 8)]
+        units = [LabeledExample(((*context, 300 + number % 5, mark, 9),), mark == 7) for mark in (7, 8)]
         result.append(ContextGroup(str(number), units, 11))
     return result
 

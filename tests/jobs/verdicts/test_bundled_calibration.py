@@ -13,7 +13,7 @@ from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.verdicts import bundled_calibration
 from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for
-from ragassay.pipeline.calibration.probability import probabilities
+from ragassay.pipeline.calibration.probability import predict_probabilities
 from ragassay.schemas.calibration import Calibration
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, write_job
@@ -91,7 +91,7 @@ def test_a_job_without_verdict_settings_uses_the_bundled_calibration(tmp_path: P
     assert run["origins"]["threshold"] == "bundled calibration"
     curve = Calibration.from_json(calibrated.read_text()).probability
     assert curve is not None
-    expected = probabilities(curve, np.array([row["score"] for row in rows]))
+    expected = predict_probabilities(curve, np.array([row["score"] for row in rows]))
     assert [row["probability"] for row in rows] == pytest.approx(list(expected))
     stdout, run, rows = runs["own"]
     assert run["fit"]["source"] == "run" and "bundled" not in stdout

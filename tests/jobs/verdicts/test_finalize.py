@@ -18,8 +18,8 @@ from ragassay.jobs.verdicts.finalize import compute_score_moments, finalize_part
 from ragassay.jobs.verdicts.fit import compute_partition_stats
 from ragassay.pipeline.members import ValueKind, read_scores
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
-from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.normalize import NormalizationFit, fit_detector, fit_member
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.columns import raw_schema, scored_schema
 from tests.raises import raises
@@ -62,8 +62,8 @@ def settings(files: list[str], threshold: float | None) -> VerdictSettings:
     return VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), threshold, "run-1")
 
 
-def rule(fits: dict[str, Fit]) -> Rule:
-    return Rule(fits, Mean.HARMONIC, Positive.CLIP, 0.01)
+def rule(fits: dict[str, NormalizationFit]) -> Rule:
+    return Rule(fits, Mean.HARMONIC, PositivityPolicy.CLIP, 0.01)
 
 
 def test_a_partially_written_file_is_removed(files: list[str], tmp_path: Path) -> None:
@@ -178,9 +178,9 @@ def test_a_row_without_a_value_of_a_remaining_member_is_not_judged(tmp_path: Pat
     rows = [with_detector(raw_row(file + 1, [3.0, -1.0]), [None, None]), with_detector(raw_row(file + 2, [1.0]), [0.75])]
     raw = write_raw(tmp_path / "a.parquet", [*rows, raw_row(file + 3, None, "no_context")])
     values: dict[str, str] = {"words": ValueKind.SCORE}
-    fits = {"words": Fit(0.5, 0.1, 1, 0.0)}
+    fits = {"words": NormalizationFit(0.5, 0.1, 1, 0.0)}
     for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
-        fitted_rule = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
+        fitted_rule = replace(rule({**fits, **({"a": NormalizationFit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
         done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), VerdictSettings(chosen, fitted_rule, 0.1, "r"))
         assert done.statuses == {7: {"not_judged": 1, "ok": 1, "no_context": 1}} and done.sentences == {7: 1}
         first, second, third = pq.read_table(tmp_path / "s.parquet").to_pylist()
@@ -201,7 +201,7 @@ def test_a_row_that_cannot_be_finalized_affects_no_other_row(odds: list[list[flo
     passthrough = pa.schema([("tenant", pa.string())])
     raw = [raw_row(i, values, "ok" if values else "no_context") for i, values in enumerate(odds)]
     batch = pa.RecordBatch.from_pylist(raw, schema=raw_schema(passthrough))
-    verdict_settings = VerdictSettings(VALUES, rule({"a": Fit(0.0, 1.0, 9, -1.0)}), 0.4, "r")
+    verdict_settings = VerdictSettings(VALUES, rule({"a": NormalizationFit(0.0, 1.0, 9, -1.0)}), 0.4, "r")
     schema = scored_schema(passthrough)
 
     def failing(rule: Rule, values: dict[str, Any], counts: Any) -> Any:

@@ -17,7 +17,7 @@ from ragassay.jobs.run import finalize_job, run_job
 from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration
 from ragassay.jobs.verdicts.parts import find_calibration
 from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
-from ragassay.pipeline.verdict.moments import moments_of
+from ragassay.pipeline.verdict.moments import compute_moments
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest, Run
 from ragassay.schemas.stats import PartitionStats
@@ -37,7 +37,7 @@ def default_fingerprint() -> dict[str, Any]:
 
 def resolve(job: Job) -> ResolvedSettings:
     rng = np.random.default_rng(1)
-    members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.members.values}
+    members = {name: compute_moments(rng.normal(0, 1, 50)) for name in job.members.values}
     stats = {"": PartitionStats("", members, job.members.values, {}, {"ok": 20}, 50, [])}
     return resolve_settings(job, find_calibration(job, default_fingerprint()), "run", stats, [""])
 

@@ -1,4 +1,4 @@
-"""Cohen's kappa is scikit-learn's."""
+"""Cohen's kappa equals that of scikit-learn."""
 
 import math
 
@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from ragassay.pipeline.calibration.kappa import agreement_of
+from ragassay.pipeline.calibration.kappa import measure_agreement
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
-def test_it_is_that_of_scikit_learn(said: list[tuple[bool, bool]]) -> None:
-    found = agreement_of(said)
-    assert found is not None
-    first, second = zip(*said, strict=True)
-    if found.kappa is None:
+def test_kappa_equals_that_of_scikit_learn(labels: list[tuple[bool, bool]]) -> None:
+    agreement = measure_agreement(labels)
+    assert agreement is not None
+    first, second = zip(*labels, strict=True)
+    if agreement.kappa is None:
         assert len({*first, *second}) == 1
     else:
         expected = cohen_kappa_score(first, second)
-        assert not math.isnan(expected) and found.kappa == pytest.approx(expected, abs=1e-12)
-    assert found.low <= found.share <= found.high
+        assert not math.isnan(expected) and agreement.kappa == pytest.approx(expected, abs=1e-12)
+    assert agreement.low <= agreement.share <= agreement.high
 
 
-def test_of_nothing_there_is_none() -> None:
-    assert agreement_of([]) is None
+def test_no_items_have_no_agreement() -> None:
+    assert measure_agreement([]) is None

@@ -18,9 +18,9 @@ from ragassay.pipeline.engines.prepare import find_own_adapter, identify_model, 
 from ragassay.pipeline.engines.weights import identify_weights
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template
-from ragassay.pipeline.token_tree.attention import NAME, register
-from ragassay.pipeline.token_tree.tree import grow
-from ragassay.pipeline.training.lora import label_logprobs, load_for_training
+from ragassay.pipeline.token_tree.attention import ATTENTION_NAME, register_attention
+from ragassay.pipeline.token_tree.tree import build_tree
+from ragassay.pipeline.training.lora import compute_label_logprobs, load_for_training
 from tests.raises import raises, refuses
 
 PROMPT = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} True?"
@@ -63,11 +63,11 @@ def test_merged_weights_agree_with_the_adapter(tiny_model: str, adapter: Path) -
         logprobs = slm.load_engine(1).label_logprobs(PROMPTS, LABELS).logprobs
         return logprobs[:, 0] - logprobs[:, 1]
 
-    register()
-    base = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32, attn_implementation=NAME)
+    register_attention()
+    base = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32, attn_implementation=ATTENTION_NAME)
     unmerged = PeftModel.from_pretrained(base, str(adapter)).float()
     with torch.inference_mode():
-        unmerged_logprobs = label_logprobs(unmerged, grow(PROMPTS), LABELS[:1], LABELS[1:]).numpy()
+        unmerged_logprobs = compute_label_logprobs(unmerged, build_tree(PROMPTS), LABELS[:1], LABELS[1:]).numpy()
     plain = odds(Slm(name="a", model=tiny_model, engine="transformers", dtype="float32"))
     merged = odds(Slm(name="a", model=tiny_model, engine="transformers", dtype="float32", adapter=str(adapter)))
     expected = unmerged_logprobs[:, 0] - unmerged_logprobs[:, 1]

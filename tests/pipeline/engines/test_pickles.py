@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.pipeline.detectors.embedding import Encoder
+from ragassay.pipeline.detectors.embedding import SentenceEncoder
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args
 from ragassay.pipeline.engines.weights import prepare_weights
@@ -42,7 +42,7 @@ def test_attack_pickled_weights_are_refused_by_every_loader(pickled: Path, tmp_p
     with raises("model.engine-cannot-load", member="m"):
         load_causal_lm(Slm(name="m", model=str(pickled)), str(pickled), "float32", 0.0)
     with raises("model.embedding-not-loaded"):
-        Encoder(str(pickled), 1)
+        SentenceEncoder(str(pickled), 1)
     args = engine_args(Slm(name="m", model=str(pickled)), VllmSettings(), str(pickled), cpu=True, window=64, labels=2, gpus=0.0)
     assert args["load_format"] == "safetensors"
     assert not (tmp_path / "was here").exists()

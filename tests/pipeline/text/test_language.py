@@ -1,4 +1,4 @@
-"""Languages by a column: names and codes, splitting and detecting row by row, offsets exact in every language."""
+"""Languages from a column: names and codes, splitting and detectors per row, exact offsets in every language."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -16,7 +16,7 @@ from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.stages.detect import DetectStage
 from ragassay.pipeline.stages.split import SplitStage
-from ragassay.pipeline.text.language import NAMES, language_of
+from ragassay.pipeline.text.language import LANGUAGE_NAMES, parse_language
 from ragassay.pipeline.text.split import check_language
 from ragassay.schemas.columns import logs_schema
 
@@ -33,11 +33,13 @@ TEXTS = {
     "ar": "يفتح المتجر في الساعة 9. يرتدي الموظفون شارات! حقا؟ نعم.",
     "xx": "Lojë hapet në 9. 🏪 Stafi mban distinktivë!\n- një\n- dy",
 }
-SAID = {"en": "en-GB", "de": "German", "fr": "fra", "es": "Español", "ja": "jpn", "zh": "zh_Hant", "th": "Thai", "ko": "ko-KR",
-        "vi": "Vietnamese", "ar": "ar", "xx": "Klingon"}  # fmt: skip
+COLUMN_VALUES = {
+    "en": "en-GB", "de": "German", "fr": "fra", "es": "Español", "ja": "jpn", "zh": "zh_Hant", "th": "Thai", "ko": "ko-KR",
+    "vi": "Vietnamese", "ar": "ar", "xx": "Klingon",
+}  # fmt: skip
 
 
-def rows_of(languages: list[str | None], texts: list[str]) -> pa.Table:
+def make_rows(languages: list[str | None], texts: list[str]) -> pa.Table:
     schema = logs_schema(pa.schema([("lang", pa.string())]))
     rows = [
         {"row_key": i, "row_id": f"r{i}", "question": "?", "context": [TEXTS["de"], TEXTS["en"], text], "response": text,
@@ -47,62 +49,64 @@ def rows_of(languages: list[str | None], texts: list[str]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema)
 
 
-def split(table: pa.Table, language: str = "en", column: str | None = "lang") -> list[dict[str, Any]]:
-    """Rows as they are split; how a row's language is found is another test's."""
-    found: list[dict[str, Any]] = (
+def split_rows(table: pa.Table, language: str = "en", column: str | None = "lang") -> list[dict[str, Any]]:
+    """Return the split rows without the detected language."""
+    rows: list[dict[str, Any]] = (
         SplitStage(("sentencizer", language), False, column)(table).drop_columns(["language"]).to_pylist()
     )
-    return found
+    return rows
 
 
-def test_codes_and_names_of_logs_are_those_of_spacy() -> None:
-    said = {"de": "de", "DE": "de", "de-DE": "de", "de_AT.UTF-8": "de", " German ": "de", "deu": "de", "Deutsch": "de",
+def test_codes_and_names_become_codes_of_spacy() -> None:
+    codes = {"de": "de", "DE": "de", "de-DE": "de", "de_AT.UTF-8": "de", " German ": "de", "deu": "de", "Deutsch": "de",
             "zh-Hans": "zh", "pt-BR": "pt", "no": "nb", "Chinese (Simplified)": "zh", "हिन्दी": "hi", "ไทย": "th"}  # fmt: skip
-    assert {value: language_of(value) for value in said} == said
-    assert {language_of(value) for value in (None, "", " ", "tlh", "unknown", "und", "-", "xx")} == {"xx"}
-    words = [word for code, names in NAMES.items() for word in (code, *names.split())]
+    assert {value: parse_language(value) for value in codes} == codes
+    assert {parse_language(value) for value in (None, "", " ", "tlh", "unknown", "und", "-", "xx")} == {"xx"}
+    words = [word for code, names in LANGUAGE_NAMES.items() for word in (code, *names.split())]
     assert len(set(words)) == len(words)
-    assert all(find_spec(f"spacy.lang.{code}") for code in NAMES)
+    assert all(find_spec(f"spacy.lang.{code}") for code in LANGUAGE_NAMES)
     for code in ("de", "ja", "zh", "th"):
         check_language(code)
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(TEXTS)), st.text(max_size=30)), min_size=1, max_size=8))
-def test_offsets_are_exact_and_a_mixed_batch_gives_each_row_what_its_language_gives(rows: list[tuple[str, str]]) -> None:
+def test_a_mixed_batch_splits_each_row_by_its_language_with_exact_offsets(rows: list[tuple[str, str]]) -> None:
     texts = [TEXTS[language] + " " + more for language, more in rows]
-    table = rows_of([SAID[language] for language, _ in rows], texts)
-    mixed = split(table)
-    for place, (row, (language, _), text) in enumerate(zip(mixed, rows, texts, strict=True)):
+    table = make_rows([COLUMN_VALUES[language] for language, _ in rows], texts)
+    mixed = split_rows(table)
+    for i, (row, (language, _), text) in enumerate(zip(mixed, rows, texts, strict=True)):
         assert [text[s["start"] : s["end"]] for s in row["sentences"]] == [s["text"] for s in row["sentences"]]
-        alone = split(table.slice(place, 1), language, None)
+        alone = split_rows(table.slice(i, 1), language, None)
         assert alone == [row]
 
 
-def test_rules_follow_the_language() -> None:
-    found = split(rows_of(list(SAID.values()), [TEXTS[language] for language in SAID]))
-    sentences = {language: [s["text"] for s in row["sentences"]] for language, row in zip(SAID, found, strict=True)}
+def test_sentence_rules_depend_on_the_language() -> None:
+    rows = split_rows(make_rows(list(COLUMN_VALUES.values()), [TEXTS[language] for language in COLUMN_VALUES]))
+    sentences = {language: [s["text"] for s in row["sentences"]] for language, row in zip(COLUMN_VALUES, rows, strict=True)}
     assert sentences["en"][0] == "Dr. Smith opened at 9 a.m. on Monday." and len(sentences["en"]) == 4
     assert [len(sentences[language]) for language in ("ja", "zh", "ko", "vi")] == [4, 4, 4, 4]
     assert sentences["xx"][-2:] == ["- një", "- dy"] and len(sentences["es"]) == 3
 
 
-def test_detectors_follow_the_language_of_each_row() -> None:
+def test_detectors_use_the_language_of_each_row() -> None:
     languages = ["German", "en", None, "de", "fr"]
-    table = rows_of(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
+    table = make_rows(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
     detectors = (Novelty(name="novelty"), Attribution(name="attribution"))
-    counted = count_table_frequencies([table], SplittingConfig(language_column="lang"))
-    mixed = DetectStage(detectors, "en", lambda: counted, 1, "lang")(SplitStage(("sentencizer", "en"), False, "lang")(table))
+    frequencies = count_table_frequencies([table], SplittingConfig(language_column="lang"))
+    mixed = DetectStage(detectors, "en", lambda: frequencies, 1, "lang")(
+        SplitStage(("sentencizer", "en"), False, "lang")(table)
+    )
     assert mixed["row_key"].to_pylist() == list(range(5))
-    for place, language in enumerate(languages):
-        code = language_of(language)
-        alone = SplitStage(("sentencizer", code), False)(table.slice(place, 1))
-        [row], [same] = DetectStage(detectors, code, lambda: counted, 1)(alone).to_pylist(), mixed.slice(place, 1).to_pylist()
+    for i, language in enumerate(languages):
+        code = parse_language(language)
+        alone = SplitStage(("sentencizer", code), False)(table.slice(i, 1))
+        [row], [same] = DetectStage(detectors, code, lambda: frequencies, 1)(alone).to_pylist(), mixed.slice(i, 1).to_pylist()
         assert row == same | {"language": row["language"]}
     german, english = (count_table_frequencies([table.slice(0, 1)], SplittingConfig(language=code)) for code in ("de", "en"))
     assert not np.array_equal(german.counts, english.counts)
 
 
-def test_a_pipeline_has_a_language_of_its_own() -> None:
+def test_an_installed_pipeline_cannot_have_a_language_column() -> None:
     with pytest.raises(ValidationError) as error:
         SplittingConfig(pipeline="ja_core_news_sm", language_column="lang")
     assert [fault["type"] for fault in error.value.errors()] == ["config.pipeline-language"]

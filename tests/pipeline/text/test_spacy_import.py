@@ -6,8 +6,8 @@ import sys
 from ragassay.pipeline.text.split import load_splitter, split
 nlp = load_splitter("sentencizer", "en")
 assert len(split(nlp, ["One. Two."])[0]) == 2
-assert "torch" not in sys.modules, "spaCy brought torch along"
-assert not {"spacy.cli", "weasel", "sklearn"} & sys.modules.keys(), "spaCy brought its command line along"
+assert "torch" not in sys.modules, "spaCy imported torch"
+assert not {"spacy.cli", "weasel", "sklearn"} & sys.modules.keys(), "spaCy imported its command line"
 import torch
 assert torch.ones(2).sum() == 2
 import spacy.cli
@@ -15,6 +15,6 @@ assert spacy.cli.info and spacy.cli.download
 """
 
 
-def test_spacy_comes_without_torch_and_its_command_line_and_both_can_come_later() -> None:
+def test_spacy_is_imported_without_torch_and_command_line_which_can_be_imported_later() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.detectors.terms import stop_words
-from ragassay.pipeline.text.split import MAX_SENTENCE_CHARS, load_splitter, split
-from ragassay.pipeline.text.visible import visible
+from ragassay.pipeline.detectors.terms import load_stop_words
+from ragassay.pipeline.text.characters import remove_invisible
+from ragassay.pipeline.text.split import MAX_SENTENCE_CHARS, load_splitter, split_sentences
 from tests.raises import raises
 
 
@@ -74,8 +74,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_cases(nlp: Any, text: str) -> None:
-    assert [text[a:b] for a, b in split(nlp, [text])[0]] == CASES[text]
+def test_responses_are_split_as_expected(nlp: Any, text: str) -> None:
+    assert [text[a:b] for a, b in split_sentences(nlp, [text])[0]] == CASES[text]
 
 
 NO_ENDS = [
@@ -94,13 +94,13 @@ NO_ENDS = [
 
 
 @pytest.mark.parametrize("text", NO_ENDS)
-def test_no_short_word_ends_a_sentence_before_a_small_letter_in_a_text_that_begins_with_a_capital(nlp: Any, text: str) -> None:
-    assert [text[a:b] for a, b in split(nlp, [text])[0]] == [text]
+def test_a_short_word_before_a_lower_case_letter_ends_no_sentence_in_a_capitalized_text(nlp: Any, text: str) -> None:
+    assert [text[a:b] for a, b in split_sentences(nlp, [text])[0]] == [text]
 
 
-def test_long_words_and_questions_end_sentences_before_small_letters(nlp: Any) -> None:
+def test_long_words_and_questions_end_sentences_before_lower_case_letters(nlp: Any) -> None:
     text = "The shop is popular. iPhone users like it a lot. `ls/x` is code. Great question! you can. Was it in New York? no."
-    assert [text[a:b] for a, b in split(nlp, [text])[0]] == [
+    assert [text[a:b] for a, b in split_sentences(nlp, [text])[0]] == [
         "The shop is popular.",
         "iPhone users like it a lot.",
         "`ls/x` is code.",
@@ -133,12 +133,12 @@ CITED = {
 
 
 @pytest.mark.parametrize("text", CITED)
-def test_citations_stand_with_the_sentence_before_them(nlp: Any, text: str) -> None:
-    assert [text[a:b] for a, b in split(nlp, [text])[0]] == CITED[text]
+def test_citations_belong_to_the_sentence_before_them(nlp: Any, text: str) -> None:
+    assert [text[a:b] for a, b in split_sentences(nlp, [text])[0]] == CITED[text]
 
 
 SPACES = ["\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\t", "\xa0", "\u3000", "\u200b"]
-SIGNS = ["\x00", "\ufeff", "\u200f", "\u202e", "👩\u200d👩\u200d👧", "e\u0301", "\u0301", "İ", "ſ", "²", "٣", "ﷺ"]
+SPECIAL = ["\x00", "\ufeff", "\u200f", "\u202e", "👩\u200d👩\u200d👧", "e\u0301", "\u0301", "İ", "ſ", "²", "٣", "ﷺ"]
 MARKS = ['"', "“", "(", ")", "*", "_", "#"]
 ENDS = ["。", "｡", "．", "।", "approx.", "No.", "a?b", "he is.", "it is! ", "```", "```py", "~~~ py", "```Yes, 5."]
 CITATIONS = ["[1]", "So.[2]", "(Passage 3)", "[4](a)"]
@@ -159,7 +159,7 @@ pieces = st.sampled_from(
         "?!",
         "x" * 90,
         *SPACES,
-        *SIGNS,
+        *SPECIAL,
         *MARKS,
         *ENDS,
         *CITATIONS,
@@ -172,16 +172,16 @@ texts = st.lists(pieces, max_size=14).map(" ".join) | st.lists(pieces, max_size=
 FENCE = re.compile(r"(?:```|~~~)\s*[\w+#.-]*")
 
 
-def to_be_split(text: str) -> str:
-    """A text with spaces for its fence lines; a claim on the same line makes it none."""
+def blank_fences(text: str) -> str:
+    """Replace the fence lines of a text by spaces. A line with a claim is not a fence line."""
     lines = text.splitlines(keepends=True)
-    return "".join(" " * len(line) if FENCE.fullmatch(visible(line)[0].strip()) else line for line in lines)
+    return "".join(" " * len(line) if FENCE.fullmatch(remove_invisible(line)[0].strip()) else line for line in lines)
 
 
 @given(st.lists(texts, max_size=5))
 def test_sentences_cover_every_letter_once_in_order(nlp: Any, responses: list[str]) -> None:
-    for text, spans in zip(responses, split(nlp, responses), strict=True):
-        whole = to_be_split(text)
+    for text, spans in zip(responses, split_sentences(nlp, responses), strict=True):
+        whole = blank_fences(text)
         last = 0
         for start, end in [*spans, (len(text), len(text))]:
             assert last <= start <= end <= len(text)
@@ -192,18 +192,18 @@ def test_sentences_cover_every_letter_once_in_order(nlp: Any, responses: list[st
         assert len(spans) == 1 or not any(re.fullmatch(r"\[\d\]", text[start:end]) for start, end in spans)
 
 
-def test_a_megabyte_without_punctuation_is_cut(nlp: Any) -> None:
+def test_a_megabyte_without_punctuation_is_cut_into_short_sentences(nlp: Any) -> None:
     text = "word " * 200_000 + "x" * 100_000
-    spans = split(nlp, [text])[0]
+    spans = split_sentences(nlp, [text])[0]
     assert max(b - a for a, b in spans) <= MAX_SENTENCE_CHARS
     assert sum(text[a:b].count("word") for a, b in spans) == 200_000
     assert sum(text[a:b].count("x") for a, b in spans) == 100_000
 
 
-def test_long_words_are_cut_for_spacy_only(nlp: Any) -> None:
+def test_long_words_stay_whole_in_the_result(nlp: Any) -> None:
     link = "https://example.org/" + "a-b/" * 200
     text = f"See {link} for more. Wait{'!' * 400} Then go. {'好' * 300}。{'好' * 20}。"
-    assert [text[a:b] for a, b in split(nlp, [text])[0]] == [
+    assert [text[a:b] for a, b in split_sentences(nlp, [text])[0]] == [
         f"See {link} for more.",
         f"Wait{'!' * 400}",
         "Then go.",
@@ -212,31 +212,31 @@ def test_long_words_are_cut_for_spacy_only(nlp: Any) -> None:
     ]
 
 
-def test_a_small_letter_begins_a_sentence_elsewhere_only_in_a_text_that_begins_with_one() -> None:
+def test_in_other_languages_a_lower_case_letter_begins_a_sentence_only_in_a_lower_case_text() -> None:
     nlp = load_splitter("sentencizer", "de")
     texts = ["Er kam am 3. oktober. dann ging er evtl. heim.", "er kam am 3. oktober. dann ging er evtl. heim."]
-    assert [[text[a:b] for a, b in spans] for text, spans in zip(texts, split(nlp, texts), strict=True)] == [
+    assert [[text[a:b] for a, b in spans] for text, spans in zip(texts, split_sentences(nlp, texts), strict=True)] == [
         [texts[0]],
         ["er kam am 3. oktober.", "dann ging er evtl. heim."],
     ]
 
 
 @pytest.mark.parametrize("language", ["ja", "ko", "th", "vi", "zh", "hi", "xx"])
-def test_languages_need_no_package_of_their_own(language: str) -> None:
+def test_languages_need_no_extra_package(language: str) -> None:
     text = "図書館は九時に開きます。本は二週間借りられます｡ Ada geht. Bo kommt."
-    assert len(split(load_splitter("sentencizer", language), [text])[0]) == 4
-    assert isinstance(stop_words(language), frozenset)
+    assert len(split_sentences(load_splitter("sentencizer", language), [text])[0]) == 4
+    assert isinstance(load_stop_words(language), frozenset)
 
 
-def test_batching_changes_nothing(nlp: Any) -> None:
-    together = split(nlp, list(CASES))
-    assert together == [split(nlp, [text])[0] for text in CASES]
+def test_a_batch_is_split_like_single_texts(nlp: Any) -> None:
+    together = split_sentences(nlp, list(CASES))
+    assert together == [split_sentences(nlp, [text])[0] for text in CASES]
 
 
-def test_unknown_pipeline_and_language_are_named() -> None:
+def test_an_unknown_pipeline_or_language_is_named_in_the_error() -> None:
     with raises("config.splitter-not-installed", pipeline="xx_not_there"):
         load_splitter("xx_not_there", "en")
     with raises("config.unknown-language", language="klingon"):
         load_splitter("sentencizer", "klingon")
-    with raises("config.unknown-language", language="klingon"):  # detectors take their stop words from it
+    with raises("config.unknown-language", language="klingon"):  # detectors need its stop words
         load_splitter("en_core_web_sm", "klingon")

@@ -1,4 +1,4 @@
-"""Corruptions change what a sentence says; rephrasings do not, as far as a rule can tell."""
+"""Corruptions change the meaning of a sentence; rephrasings add no entity."""
 
 from random import Random
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.detectors.named import EntityKind, find_entities, known_keys
-from ragassay.pipeline.training.corrupt import corrupt, drop_sentences, lead_in, rephrase, synthetic
+from ragassay.pipeline.detectors.named_entities import EntityKind, collect_known_keys, find_entities
+from ragassay.pipeline.training.corrupt import add_lead_in, corrupt_sentence, drop_sentences, make_statements, rephrase_sentence
 
 CONTEXT = (
     "The reading room opens at 9 a.m. on Monday and closes at 6 p.m. on Friday. Members may borrow twelve books for 30 days. "
@@ -24,61 +24,63 @@ SEEDS = st.integers(0, 10_000)
 
 
 @given(st.sampled_from(SENTENCES), SEEDS)
-def test_a_corruption_is_another_sentence_that_the_context_has_not(sentence: str, seed: int) -> None:
-    changed = corrupt(sentence, CONTEXT, Random(seed))
+def test_a_corruption_is_a_sentence_that_the_context_does_not_contain(sentence: str, seed: int) -> None:
+    changed = corrupt_sentence(sentence, CONTEXT, Random(seed))
     assert changed is not None
     assert changed != sentence
     assert changed.lower() not in CONTEXT.lower()
 
 
 @given(st.sampled_from(SENTENCES), SEEDS)
-def test_a_rephrasing_names_nothing_new(sentence: str, seed: int) -> None:
-    known = known_keys([CONTEXT])
-    said = find_entities(rephrase(sentence, Random(seed)))
-    assert all(entity.is_in(known) for entity in said if entity.kind is not EntityKind.NAME)
+def test_a_rephrasing_adds_no_entity(sentence: str, seed: int) -> None:
+    known = collect_known_keys([CONTEXT])
+    entities = find_entities(rephrase_sentence(sentence, Random(seed)))
+    assert all(entity.is_known(known) for entity in entities if entity.kind is not EntityKind.NAME)
 
 
 @given(SEEDS)
 def test_the_same_seed_gives_the_same_statements(seed: int) -> None:
-    assert synthetic(SENTENCES, [], CONTEXT, 3, Random(seed)) == synthetic(SENTENCES, [], CONTEXT, 3, Random(seed))
+    assert make_statements(SENTENCES, [], CONTEXT, 3, Random(seed)) == make_statements(SENTENCES, [], CONTEXT, 3, Random(seed))
 
 
 @given(SEEDS)
-def test_both_labels_are_as_many(seed: int) -> None:
+def test_both_labels_have_the_same_number_of_statements(seed: int) -> None:
     labels = [
         supported
-        for _, supported in synthetic(SENTENCES, ["A dropped sentence about nothing else at all."], CONTEXT, 3, Random(seed))
+        for _, supported in make_statements(
+            SENTENCES, ["A dropped sentence about nothing else at all."], CONTEXT, 3, Random(seed)
+        )
     ]
     assert labels.count(True) == labels.count(False) == 3
 
 
-def test_nothing_to_change_is_none() -> None:
-    assert corrupt("Thank you very much indeed.", CONTEXT, Random(0)) is None
+def test_a_sentence_without_an_applicable_rule_is_not_changed() -> None:
+    assert corrupt_sentence("Thank you very much indeed.", CONTEXT, Random(0)) is None
 
 
 @pytest.mark.parametrize(("sentence", "start"), [("The room is closed.", "the room"), ("Halloran was there.", "Halloran was")])
-def test_a_lead_in_keeps_names(sentence: str, start: str) -> None:
-    assert start in lead_in(sentence, Random(1))
+def test_a_lead_in_keeps_the_capital_letter_of_names(sentence: str, start: str) -> None:
+    assert start in add_lead_in(sentence, Random(1))
 
 
-def test_a_dropped_sentence_is_gone_and_what_labels_speak_of_stays() -> None:
+def test_a_dropped_sentence_is_removed_and_sentences_of_labels_stay() -> None:
     text = " ".join(SENTENCES)
-    spans, at = [], 0
+    spans = []
     for sentence in SENTENCES:
-        spans.append((text.index(sentence, at), text.index(sentence, at) + len(sentence)))
+        spans.append((text.index(sentence), text.index(sentence) + len(sentence)))
     for seed in range(20):
-        left, dropped = drop_sentences([(text, spans)], ["founded", "borrow"], Random(seed))
+        remaining, dropped = drop_sentences([(text, spans)], ["founded", "borrow"], Random(seed))
         assert dropped == [SENTENCES[3]]
-        assert left == [" ".join(SENTENCES[:3])]
+        assert remaining == [" ".join(SENTENCES[:3])]
 
 
-def test_short_passages_lose_nothing() -> None:
+def test_short_passages_keep_all_sentences() -> None:
     text = "One sentence of seven words stands here."
     assert drop_sentences([(text, [(0, len(text))])], [], Random(0)) == ([text], [])
 
 
-def test_a_number_too_long_for_an_amount_gets_another_last_digit() -> None:
+def test_a_number_too_long_for_a_value_gets_another_last_digit() -> None:
     for number in ("9" * 400, "12345678901234567890"):
-        changed = [corrupt(f"Pay it into account {number} today.", "Pay it.", Random(seed)) for seed in range(20)]
+        changed = [corrupt_sentence(f"Pay it into account {number} today.", "Pay it.", Random(seed)) for seed in range(20)]
         assert all(text is None or text.startswith(f"Pay it into account {number[:-1]}") for text in changed)
         assert any(changed) and f"Pay it into account {number} today." not in changed

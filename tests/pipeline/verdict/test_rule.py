@@ -1,4 +1,4 @@
-"""Members that have nothing to say of a sentence, by hand."""
+"""Scores and flags of a rule, also with members that lack values."""
 
 import math
 from dataclasses import replace
@@ -9,42 +9,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
-from ragassay.pipeline.verdict.moments import moments_of
-from ragassay.pipeline.verdict.normalize import Fit, ensemble, fit_detector
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.moments import compute_moments
+from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members, fit_detector
 from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
 
 NAN = math.nan
-FITS = {"a": Fit(0.0, 1.0, 4, -9.0), "b": Fit(1.0, 2.0, 4, -9.0)}
+FITS = {"a": NormalizationFit(0.0, 1.0, 4, -9.0), "b": NormalizationFit(1.0, 2.0, 4, -9.0)}
 VALUES = {"a": np.array([1.0, NAN, 3.0, NAN]), "b": np.array([3.0, 5.0, NAN, NAN])}
 
 
-def test_a_member_without_a_value_leaves_its_weight_to_the_others() -> None:
-    assert ensemble(VALUES, FITS) == pytest.approx([(1 + 1) / 2, 2.0, 3.0, NAN], nan_ok=True)
-    weighted = ensemble(VALUES, FITS, {"a": 0.75, "b": 0.25})
+def test_the_weight_of_a_member_without_a_value_goes_to_the_other_members() -> None:
+    assert combine_members(VALUES, FITS) == pytest.approx([(1 + 1) / 2, 2.0, 3.0, NAN], nan_ok=True)
+    weighted = combine_members(VALUES, FITS, {"a": 0.75, "b": 0.25})
     assert weighted == pytest.approx([0.75 * 1 + 0.25 * 1, 2.0, 3.0, NAN], nan_ok=True)
 
 
-def test_a_member_beside_the_ensemble_has_no_say() -> None:
-    assert ensemble(VALUES, FITS, {"a": 1.0, "b": 0.0}) == pytest.approx([1.0, NAN, 3.0, NAN], nan_ok=True)
+def test_a_member_without_weight_has_no_effect() -> None:
+    assert combine_members(VALUES, FITS, {"a": 1.0, "b": 0.0}) == pytest.approx([1.0, NAN, 3.0, NAN], nan_ok=True)
 
 
-def test_a_sentence_without_a_score_is_left_out_of_the_mean() -> None:
-    rule = Rule(FITS, Mean.ARITHMETIC, Positive.NONE, 0.01)
+def test_a_sentence_without_a_score_is_not_part_of_the_mean() -> None:
+    rule = Rule(FITS, Mean.ARITHMETIC, PositivityPolicy.NONE, 0.01)
     scores = apply_rule(rule, VALUES, np.array([2, 1, 1]))
     assert scores.response == pytest.approx([1.5, 3.0, NAN], nan_ok=True)
-    harmonic = apply_rule(Rule(FITS, Mean.HARMONIC, Positive.CLIP, 0.01), VALUES, np.array([4]))
+    harmonic = apply_rule(Rule(FITS, Mean.HARMONIC, PositivityPolicy.CLIP, 0.01), VALUES, np.array([4]))
     assert harmonic.response == pytest.approx([3 / (1 / 1 + 1 / 2 + 1 / 3)])
 
 
-def test_a_detector_that_always_says_the_same_tells_nothing() -> None:
-    fit = fit_detector(moments_of([1.0, 1.0]))
-    assert ensemble({"d": np.array([1.0, 1.0])}, {"d": fit}) == pytest.approx([0.0, 0.0])
-    assert fit_detector(moments_of([])).sigma == 1.0
-    assert fit_detector(moments_of([0.0, 1.0])).sigma == 0.5
+def test_a_detector_with_equal_values_has_z_scores_of_zero() -> None:
+    fit = fit_detector(compute_moments([1.0, 1.0]))
+    assert combine_members({"d": np.array([1.0, 1.0])}, {"d": fit}) == pytest.approx([0.0, 0.0])
+    assert fit_detector(compute_moments([])).sigma == 1.0
+    assert fit_detector(compute_moments([0.0, 1.0])).sigma == 0.5
 
 
-POSITIVE = [policy for policy in Positive if policy is not Positive.NONE]
+POSITIVE = [policy for policy in PositivityPolicy if policy is not PositivityPolicy.NONE]
 
 
 @given(
@@ -55,15 +55,15 @@ POSITIVE = [policy for policy in Positive if policy is not Positive.NONE]
     tau=st.floats(0.01, 1),
 )
 def test_a_response_is_hallucinated_exactly_if_its_mean_or_a_sentence_is_at_its_threshold(
-    values: list[list[float]], mean: Mean, policy: Positive, fraction: float, tau: float
+    values: list[list[float]], mean: Mean, policy: PositivityPolicy, fraction: float, tau: float
 ) -> None:
     flat, counts = np.array([x for response in values for x in response]), np.array(list(map(len, values)))
-    rule = Rule({"a": Fit(0.0, 1.0, 9, -4.0)}, mean, policy, 0.01, sentence=fraction)
+    rule = Rule({"a": NormalizationFit(0.0, 1.0, 9, -4.0)}, mean, policy, 0.01, sentence_fraction=fraction)
     scores = apply_rule(rule, {"a": flat}, counts)
-    plain = apply_rule(replace(rule, sentence=None), {"a": flat}, counts)
+    mean_only = apply_rule(replace(rule, sentence_fraction=None), {"a": flat}, counts)
     flagged = np.array([part.any() for part in np.split(scores.ceiling <= tau, np.cumsum(counts)[:-1])])
-    assert ((scores.response <= tau) == ((plain.response <= tau) | flagged)).all()
-    assert (plain.ceiling == scores.ceiling * fraction).all() or np.allclose(plain.ceiling, scores.ceiling * fraction)
+    assert ((scores.response <= tau) == ((mean_only.response <= tau) | flagged)).all()
+    assert (mean_only.ceiling == scores.ceiling * fraction).all() or np.allclose(mean_only.ceiling, scores.ceiling * fraction)
 
 
 @given(
@@ -74,10 +74,12 @@ def test_a_response_is_hallucinated_exactly_if_its_mean_or_a_sentence_is_at_its_
     data=st.data(),
 )
 def test_a_response_is_hallucinated_exactly_if_one_of_its_sentences_is_flagged(
-    values: list[list[float]], mean: Mean, policy: Positive, fraction: float, data: st.DataObject
+    values: list[list[float]], mean: Mean, policy: PositivityPolicy, fraction: float, data: st.DataObject
 ) -> None:
     flat, counts = np.array([x for response in values for x in response]), np.array(list(map(len, values)))
-    scores = apply_rule(Rule({"a": Fit(0.0, 1.0, 9, -4.0)}, mean, policy, 0.01, sentence=fraction), {"a": flat}, counts)
+    scores = apply_rule(
+        Rule({"a": NormalizationFit(0.0, 1.0, 9, -4.0)}, mean, policy, 0.01, sentence_fraction=fraction), {"a": flat}, counts
+    )
     # A quantile is a response's own score: the mean of a single sentence may differ from it by a rounding error.
     tau = data.draw(st.floats(0.01, 1) | st.sampled_from([x for x in scores.response if not math.isnan(x)] or [0.5]))
     flags = flag_sentences(scores, counts, tau)
@@ -92,10 +94,10 @@ def test_a_response_is_hallucinated_exactly_if_one_of_its_sentences_is_flagged(
     order=st.randoms(use_true_random=False),
     tau=st.floats(0.01, 1),
 )
-def test_nothing_that_is_added_outweighs_a_flagged_sentence(
+def test_added_sentences_do_not_outweigh_a_flagged_sentence(
     response: list[float], padding: list[float], order: Random, tau: float
 ) -> None:
-    rule = Rule({"a": Fit(0.0, 1.0, 9, -4.0)}, Mean.HARMONIC, Positive.CDF, 0.01, sentence=0.5)
+    rule = Rule({"a": NormalizationFit(0.0, 1.0, 9, -4.0)}, Mean.HARMONIC, PositivityPolicy.CDF, 0.01, sentence_fraction=0.5)
     alone = apply_rule(rule, {"a": np.array(response)}, np.array([len(response)]))
     padded = [*response, *padding]
     order.shuffle(padded)

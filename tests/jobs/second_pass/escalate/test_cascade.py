@@ -18,7 +18,7 @@ from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.tables import print_evaluation
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.pipeline.calibration.metrics import auroc
+from ragassay.pipeline.calibration.metrics import compute_auroc
 from tests.chat_server import Reply, completion
 from tests.jobs.conftest import here, resamples
 from tests.jobs.evaluation.conftest import job
@@ -66,7 +66,7 @@ def test_the_ends_are_the_ensemble_and_the_judge(escalated: Callable[..., Path])
     passed = np.array([row["score"] > row["threshold"] for row in rows])
     caught, flagged = (~good & ~passed).sum(), (~passed).sum()
     assert first["f1_hallucinated"].value == pytest.approx(2 * caught / (flagged + (~good).sum()))
-    assert first["auroc"].value == pytest.approx(auroc(np.array([row["score"] for row in rows]), good))
+    assert first["auroc"].value == pytest.approx(compute_auroc(np.array([row["score"] for row in rows]), good))
 
 
 def test_every_order_begins_and_ends_alike_and_cost_only_rises(escalated: Callable[..., Path]) -> None:

@@ -1,4 +1,4 @@
-"""Entities in one normal form, by hand."""
+"""Normal forms of entities, compared by hand."""
 
 from collections.abc import Callable
 
@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.detectors import named
-from ragassay.pipeline.detectors.named import DAYS, MONTHS, EntityKind, find_entities, known_keys
+from ragassay.pipeline.detectors import named_entities
+from ragassay.pipeline.detectors.named_entities import DAYS, MONTHS, EntityKind, collect_known_keys, find_entities
 
 
-def missing(response: str, context: str) -> list[str]:
-    known = known_keys([context])
-    return [entity.text for entity in find_entities(response) if not entity.is_in(known)]
+def find_missing(response: str, context: str) -> list[str]:
+    known = collect_known_keys([context])
+    return [entity.text for entity in find_entities(response) if not entity.is_known(known)]
 
 
-def kinds(text: str) -> dict[str, str]:
+def find_kinds(text: str) -> dict[str, str]:
     return {entity.text: entity.kind.value for entity in find_entities(text, stop_words=frozenset({"the", "on", "it"}))}
 
 
@@ -50,12 +50,12 @@ def kinds(text: str) -> dict[str, str]:
         ("See Oduya's office", "Ms. Oduya will call"),
     ],
 )
-def test_one_thing_said_in_two_ways_is_known(response: str, context: str) -> None:
-    assert find_entities(response) and missing(response, context) == []
+def test_an_entity_in_another_spelling_is_known(response: str, context: str) -> None:
+    assert find_entities(response) and find_missing(response, context) == []
 
 
 @pytest.mark.parametrize(
-    ("response", "context", "what"),
+    ("response", "context", "expected"),
     [
         ("It opens at 9 AM.", "It opens at 9 PM.", ["9 AM"]),
         ("three days", "three years", ["three days"]),
@@ -68,13 +68,13 @@ def test_one_thing_said_in_two_ways_is_known(response: str, context: str) -> Non
         ("They met Ms. Oduya at Quillport Transit.", "Quillport has no bus.", ["Oduya", "Quillport Transit"]),
     ],
 )
-def test_other_things_are_missing(response: str, context: str, what: list[str]) -> None:
-    assert missing(response, context) == what
+def test_an_entity_with_another_value_is_missing(response: str, context: str, expected: list[str]) -> None:
+    assert find_missing(response, context) == expected
 
 
-def test_kinds() -> None:
+def test_entities_have_kinds() -> None:
     text = "On 3 March 2024 the first 12 of 40 guests paid $5 at Quillport Transit, step 2 of the A320 plan, at 9:30 am in Q3."
-    assert kinds(text) == {
+    assert find_kinds(text) == {
         "3 March 2024": "date", "first": "sequence", "12": "number", "40": "number", "$5": "number",
         "Quillport Transit": "name", "step 2": "sequence", "A320": "name", "9:30 am": "date", "Q3": "date",
     }  # fmt: skip
@@ -93,34 +93,37 @@ def test_kinds() -> None:
         "$20 an hour"[4:],
     ],
 )
-def test_what_names_nothing(text: str) -> None:
+def test_texts_without_entities(text: str) -> None:
     assert find_entities(text, stop_words=frozenset({"one", "it", "as", "at", "first"})) == []
 
 
-def test_a_capital_at_the_start_is_no_name_unless_it_is_written_like_one() -> None:
-    assert kinds("Guests pay. NASA pays. The Quillport Transit pays.") == {"NASA": "name", "Quillport Transit": "name"}
+def test_the_first_word_of_a_sentence_is_a_name_only_if_it_looks_like_a_name() -> None:
+    assert find_kinds("Guests pay. NASA pays. The Quillport Transit pays.") == {"NASA": "name", "Quillport Transit": "name"}
 
 
-def test_names_of_a_recogniser_take_the_place_of_capitals() -> None:
-    found = find_entities("Guests of Ada pay 5 dollars", names=["Ada Lovelace"])
-    assert {(e.kind, e.text) for e in found} == {(EntityKind.NUMBER, "5 dollars"), (EntityKind.NAME, "Ada Lovelace")}
+def test_names_of_a_recognizer_replace_names_by_capital_letters() -> None:
+    entities = find_entities("Guests of Ada pay 5 dollars", names=["Ada Lovelace"])
+    assert {(entity.kind, entity.text) for entity in entities} == {
+        (EntityKind.NUMBER, "5 dollars"),
+        (EntityKind.NAME, "Ada Lovelace"),
+    }
 
 
 @given(st.integers(0, 10**7), st.sampled_from(["", " days", "%", " dollars", " km"]))
-def test_a_number_is_known_to_itself_in_every_spelling(number: int, unit: str) -> None:
+def test_a_number_is_known_in_every_spelling(number: int, unit: str) -> None:
     for spelling in (f"{number}{unit}", f"{number:,}{unit}"):
-        assert missing(f"about {spelling} then", f"so {number}{unit}.") == []
+        assert find_missing(f"about {spelling} then", f"so {number}{unit}.") == []
 
 
 WORDS = [
     *MONTHS,
     *DAYS,
-    *named._UNITS,
-    *named._VALUES,
-    *named._SCALES,
-    *named._ORDINALS,
-    *named._CURRENCIES,
-    *named._TRIGGERS,
+    *named_entities._UNITS,
+    *named_entities._VALUES,
+    *named_entities._SCALES,
+    *named_entities._ORDINALS,
+    *named_entities._CURRENCIES,
+    *named_entities._TRIGGERS,
     "am",
     "pm",
     "p.m.",
@@ -134,8 +137,8 @@ LOOKALIKES = ["", "sſSſ", "k\u212aK\u212a", "iİIı", "iıIİ", "å\u212bÅ\u2
 
 
 @st.composite
-def odd_texts(draw: st.DrawFn) -> str:
-    """Words that numbers, dates and steps are made of, in letters and digits that only look like theirs."""
+def unusual_texts(draw: st.DrawFn) -> str:
+    """Words of numbers, dates and steps, in letters and digits that look similar."""
     words = draw(st.lists(st.sampled_from(WORDS) | st.text(max_size=4) | st.integers(1, 10**20).map(str), max_size=8))
     text = draw(st.sampled_from([" ", " ", "", "-", ", "])).join(words)
     changes: list[Callable[[str], str]] = [str, str.upper, str.title, str.swapcase]
@@ -162,22 +165,22 @@ def odd_texts(draw: st.DrawFn) -> str:
         ("9" * 5000 + " days", "9" * 5000 + " days"),
     ],
 )
-def test_letters_and_digits_that_look_alike_are_alike(response: str, context: str) -> None:
-    assert missing(f"it is {response}", context) == []
+def test_similar_letters_and_digits_are_equal(response: str, context: str) -> None:
+    assert find_missing(f"it is {response}", context) == []
 
 
-def test_long_numbers_are_known_by_every_digit() -> None:
-    assert missing("account 12345678901234567890", "account 12345678901234567891") == ["12345678901234567890"]
-    assert missing("12,345,678,901,234,567,890 people", "12345678901234567890 people") == []
+def test_long_numbers_are_compared_digit_by_digit() -> None:
+    assert find_missing("account 12345678901234567890", "account 12345678901234567891") == ["12345678901234567890"]
+    assert find_missing("12,345,678,901,234,567,890 people", "12345678901234567890 people") == []
 
 
-@given(odd_texts())
-def test_odd_texts_can_be_read_and_know_themselves(text: str) -> None:
+@given(unusual_texts())
+def test_unusual_texts_contain_their_own_entities(text: str) -> None:
     for entity in find_entities(text):
         assert entity.text.strip()
-    assert missing(text, text) == []
+    assert find_missing(text, text) == []
 
 
 @given(st.text(max_size=80))
-def test_every_text_can_be_read_and_knows_its_own_names_and_numbers(text: str) -> None:
-    assert missing(text, text) == []
+def test_every_text_contains_its_own_entities(text: str) -> None:
+    assert find_missing(text, text) == []

@@ -1,4 +1,4 @@
-"""The language of a row, by its texts: what decides, and what is no evidence."""
+"""The language of a row from its texts: what decides, and what is not evidence."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.text.written_language import MAX_RAW_CHARS, language_of_row, language_of_text
+from ragassay.pipeline.text.language_detection import MAX_RAW_CHARS, detect_language, detect_row_language
 from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
 
 ENGLISH = frozenset({"en"})
@@ -20,36 +20,36 @@ GERMAN_PASSAGES = (
 
 @pytest.mark.parametrize("code", BY_LANGUAGE)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_answer_over_english_passages_has_its_own_language(code: str, kind: str) -> None:
+def test_an_answer_over_english_passages_keeps_its_language(code: str, kind: str) -> None:
     question, answer = BY_LANGUAGE[code][KINDS.index(kind)]
-    expected = {"no", "da"} if (code, kind) == ("no", KINDS[0]) else {code}  # `Tre måneder.` is both
-    assert language_of_row(question, PASSAGES, answer, ENGLISH) in expected
+    expected = {"no", "da"} if (code, kind) == ("no", KINDS[0]) else {code}  # `Tre måneder.` is Norwegian and Danish
+    assert detect_row_language(question, PASSAGES, answer, ENGLISH) in expected
 
 
 @pytest.mark.parametrize("code", [code for code in BY_LANGUAGE if code != "en"])
-def test_sentences_need_no_question_in_their_language(code: str) -> None:
+def test_sentences_are_detected_without_a_question_in_their_language(code: str) -> None:
     for _, answer in BY_LANGUAGE[code][1:]:
         for question in (None, "", QUESTION):
-            assert language_of_row(question, PASSAGES, answer, ENGLISH) == code
+            assert detect_row_language(question, PASSAGES, answer, ENGLISH) == code
 
 
 def test_an_english_answer_over_german_passages_is_english() -> None:
     for question, answer in BY_LANGUAGE["en"]:
-        assert language_of_row(question, GERMAN_PASSAGES, answer, ENGLISH) == "en"
-    assert language_of_row(GERMAN[2][0], GERMAN_PASSAGES, ANSWER, ENGLISH) == "en"
+        assert detect_row_language(question, GERMAN_PASSAGES, answer, ENGLISH) == "en"
+    assert detect_row_language(GERMAN[2][0], GERMAN_PASSAGES, ANSWER, ENGLISH) == "en"
 
 
 def test_a_german_answer_that_cites_english_words_is_german() -> None:
     answer = f'{GERMAN[2][1]} Im Vertrag steht dazu: "Members may cancel their contract in writing." Das gilt auch im Januar.'
-    assert language_of_row(QUESTION, PASSAGES, answer, ENGLISH) == "de"
+    assert detect_row_language(QUESTION, PASSAGES, answer, ENGLISH) == "de"
 
 
 @pytest.mark.parametrize("quoted", ['"{}"', "„{}“", "«{}»", "{}", "> {}\n"])
 def test_an_english_answer_that_quotes_a_german_sentence_is_english(quoted: str) -> None:
     quotation = quoted.format("Die Kündigungsfrist beträgt drei Monate zum Quartalsende.")
     answer = f"The contract says: {quotation} That means three months to the end of a quarter. You have to write a letter."
-    assert language_of_row(None, GERMAN_PASSAGES, answer, ENGLISH) == "en"
-    assert language_of_row("Wie lange ist die Frist?", GERMAN_PASSAGES, answer, ENGLISH) == "en"
+    assert detect_row_language(None, GERMAN_PASSAGES, answer, ENGLISH) == "en"
+    assert detect_row_language("Wie lange ist die Frist?", GERMAN_PASSAGES, answer, ENGLISH) == "en"
 
 
 @pytest.mark.parametrize(
@@ -72,57 +72,57 @@ def test_an_english_answer_that_quotes_a_german_sentence_is_english(quoted: str)
         "The Japanese name of the city is 東京, and it is read Tōkyō.", "The Greek letter α stands for the angle.",
     ],
 )  # fmt: skip
-def test_what_says_little_is_not_taken_for_another_language(answer: str) -> None:
-    assert language_of_row(QUESTION, PASSAGES, answer, ENGLISH) in (None, "en")
+def test_short_or_special_text_is_not_detected_as_another_language(answer: str) -> None:
+    assert detect_row_language(QUESTION, PASSAGES, answer, ENGLISH) in (None, "en")
 
 
 @pytest.mark.parametrize("text", ["", "12 345", "Anna Müller", "`der Vertrag`", "😀", "{}", "\ud800"])
-def test_without_words_nothing_is_known(text: str) -> None:
-    assert language_of_row(None, None, text, ENGLISH) is None
-    assert language_of_row(text, [None, "", text], text) is None
+def test_text_without_words_has_no_language(text: str) -> None:
+    assert detect_row_language(None, None, text, ENGLISH) is None
+    assert detect_row_language(text, [None, "", text], text) is None
 
 
-def test_a_row_that_says_nothing_has_the_language_of_its_question_and_then_of_its_context() -> None:
-    assert language_of_row(GERMAN[0][0], PASSAGES, "14", ENGLISH) == "de"
-    assert language_of_row(QUESTION, GERMAN_PASSAGES, "14", ENGLISH) == "en"
-    assert language_of_row("14?", GERMAN_PASSAGES, "14", ENGLISH) == "de"
-    assert language_of_row(None, None, None, ENGLISH) is None
+def test_a_short_response_has_the_language_of_its_question_or_else_of_its_context() -> None:
+    assert detect_row_language(GERMAN[0][0], PASSAGES, "14", ENGLISH) == "de"
+    assert detect_row_language(QUESTION, GERMAN_PASSAGES, "14", ENGLISH) == "en"
+    assert detect_row_language("14?", GERMAN_PASSAGES, "14", ENGLISH) == "de"
+    assert detect_row_language(None, None, None, ENGLISH) is None
 
 
-def test_several_languages_can_be_measured() -> None:
-    both = frozenset({"en", "de"})
-    found = {code: language_of_row(None, PASSAGES, answers[2][1], both) for code, answers in BY_LANGUAGE.items()}
-    assert found == {code: code for code in BY_LANGUAGE}
-    assert language_of_text("The Vertrag beginnt im Januar and ends in March.", both) in both
+def test_several_measured_languages_are_detected() -> None:
+    measured = frozenset({"en", "de"})
+    languages = {code: detect_row_language(None, PASSAGES, answers[2][1], measured) for code, answers in BY_LANGUAGE.items()}
+    assert languages == {code: code for code in BY_LANGUAGE}
+    assert detect_language("The Vertrag beginnt im Januar and ends in March.", measured) in measured
 
 
-def test_without_measured_languages_the_clear_language_is_told() -> None:
+def test_without_measured_languages_the_most_likely_language_is_returned() -> None:
     for code, answers in BY_LANGUAGE.items():
-        assert language_of_row(answers[2][0], PASSAGES, answers[2][1]) == code
-    assert language_of_text("turbo-electric transmission") is None
+        assert detect_row_language(answers[2][0], PASSAGES, answers[2][1]) == code
+    assert detect_language("turbo-electric transmission") is None
 
 
-def test_capital_letters_change_nothing() -> None:
+def test_capital_letters_do_not_change_the_language() -> None:
     for code in ("de", "fr", "ru", "el"):
-        assert language_of_text(BY_LANGUAGE[code][2][1].upper(), ENGLISH) == code
+        assert detect_language(BY_LANGUAGE[code][2][1].upper(), ENGLISH) == code
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.lists(st.text(max_size=100) | st.none(), max_size=3))
 @example("\ud800", "`" * 300, ["<" * 300])
 @example('"' * 300, "“" * 300, ["```" + "~~~" * 90])
-def test_any_text_has_a_language_or_none_and_always_the_same(question: str, response: str, context: list[str | None]) -> None:
-    found = language_of_row(question, context, response, ENGLISH)
-    assert found is None or (len(found) == 2 and found.islower())
-    assert language_of_row(question, context, response, ENGLISH) == found
+def test_detection_is_deterministic_for_any_text(question: str, response: str, context: list[str | None]) -> None:
+    language = detect_row_language(question, context, response, ENGLISH)
+    assert language is None or (len(language) == 2 and language.islower())
+    assert detect_row_language(question, context, response, ENGLISH) == language
 
 
-def test_threads_agree() -> None:
+def test_threads_share_the_model() -> None:
     texts = [answer for answers in BY_LANGUAGE.values() for _, answer in answers] * 5
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(language_of_text, texts)) == [language_of_text(text) for text in texts]
+        assert list(pool.map(detect_language, texts)) == [detect_language(text) for text in texts]
 
 
-def test_a_long_text_counts_by_its_beginning() -> None:
+def test_only_the_beginning_of_a_long_text_counts() -> None:
     german = (GERMAN[2][1] + " ") * 100
     assert len(german) > MAX_RAW_CHARS
-    assert language_of_text(german + ANSWER * 1000, ENGLISH) == "de"
+    assert detect_language(german + ANSWER * 1000, ENGLISH) == "de"
