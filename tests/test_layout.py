@@ -14,7 +14,7 @@ ALLOWED = {
     "infra": {"infra"},
 }
 LONGEST_FILE = 800
-LONGEST_FUNCTION = 60
+LONGEST_FUNCTION = 70
 HEAVY = {"vllm", "torch", "transformers", "spacy", "ray"}
 
 

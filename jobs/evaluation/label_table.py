@@ -350,9 +350,9 @@ def _match_sentences(labels: pl.DataFrame, spans: pl.DataFrame, *, derive: bool)
     """
     count = pl.col("span").list.len()
     sentences = spans.drop_nulls("span").with_columns(count=count, sentence=pl.int_ranges(count)).explode("span", "sentence")
-    sentences = sentences.with_columns(
-        from_=pl.col("span").struct.field("start"), to_=pl.col("span").struct.field("end")
-    ).drop("span")
+    sentences = sentences.with_columns(from_=pl.col("span").struct.field("start"), to_=pl.col("span").struct.field("end")).drop(
+        "span"
+    )
     touches = (pl.col("start") < pl.col("to_")) & (pl.col("from_") < pl.col("end"))
     matched = labels.filter(~IS_RESPONSE).join(sentences, on="row", how="left", maintain_order="left_right")
     matched = matched.with_columns(sentence=pl.when(touches).then("sentence")).drop("from_", "to_").unique(maintain_order=True)

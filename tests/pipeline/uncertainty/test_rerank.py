@@ -141,7 +141,9 @@ def test_a_failure_affects_only_its_row(reranker: RerankStage, monkeypatch: pyte
         return encode(prompts)
 
     monkeypatch.setattr(reranker._encoder, "encode", fail_on_marker)
-    table = pa.concat_tables([make_question_table(PASSAGES), make_question_table(PASSAGES, question="FAULT?"), make_question_table(PASSAGES)])
+    table = pa.concat_tables(
+        [make_question_table(PASSAGES), make_question_table(PASSAGES, question="FAULT?"), make_question_table(PASSAGES)]
+    )
     rows = run_contained(reranker, table).to_pylist()
     assert [row["status"] for row in rows] == ["ok", "error", "ok"]
     assert rows[1]["error"].startswith("rerank: ValueError") and "secret" not in rows[1]["error"]
