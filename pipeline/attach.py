@@ -1,6 +1,7 @@
 """Attach the results of a stage to the columns of its rows."""
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,11 @@ def attach(table: pa.Table, columns: pa.Schema, additions: Mapping[int, RowUpdat
 def mark_unscored(status: Status, error: str | None) -> dict[str, Any]:
     """Return the result for a row that can't be scored: it has no members."""
     return {"members": None, "context_windows": None, "status": status.value, "error": error}
+
+
+def null_if_nan(value: float) -> float | None:
+    """Return a value for a nullable column: None for NaN."""
+    return None if isnan(value) else float(value)
 
 
 def set_columns(table: pa.Table, columns: pa.Schema, values: Mapping[str, Sequence[Any]]) -> pa.Table:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.pipeline.attach import RowUpdate, attach, mark_unscored
+from ragassay.pipeline.attach import RowUpdate, attach, mark_unscored, null_if_nan
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import DetectionResult, run_detectors
 from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
@@ -103,8 +103,8 @@ def _make_updates(
             members.append(
                 {
                     "name": detector.name,
-                    "sentence_scores": [_or_null(value) for value in values],
-                    "response_score": _or_null(detected.response_values[detector.name][i]),
+                    "sentence_scores": [null_if_nan(value) for value in values],
+                    "response_score": null_if_nan(detected.response_values[detector.name][i]),
                 }
             )
         row_evidence = detected.evidence[start:end]
@@ -128,7 +128,3 @@ def _make_updates(
 def _passage_id(ids: Sequence[str | None] | None, passage: int | None) -> str | None:
     """Return the id of a passage; None without an id or a passage."""
     return None if ids is None or passage is None else ids[passage]
-
-
-def _or_null(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan
 
 import pyarrow as pa
 
-from ragassay.pipeline.attach import RowUpdate, attach
+from ragassay.pipeline.attach import RowUpdate, attach, null_if_nan
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import select_ok_rows
 from ragassay.pipeline.stages.slm import ROW_COLUMNS
@@ -69,14 +68,10 @@ class UncertaintyStage(Stage):
         members = [
             {
                 "name": member.name,
-                "sentence_scores": [_or_null(value) for value in result.sentence_values[member.name]],
-                "response_score": _or_null(result.response_value[member.name]),
+                "sentence_scores": [null_if_nan(value) for value in result.sentence_values[member.name]],
+                "response_score": null_if_nan(result.response_value[member.name]),
             }
             for member in self.members
         ]
         usage = [result.make_usage_record(self.name)]
         return {"members": members, "usage": usage, "context_windows": result.windows or None, "error": result.note}
-
-
-def _or_null(value: float) -> float | None:
-    return None if isnan(value) else value
