@@ -21,7 +21,7 @@ for a whole response.
 """
 
 ReviewerLabels = Mapping[ItemKey, str]
-"""A reviewer's label of each item; values are those of `Said`."""
+"""A reviewer's label of each item; values are those of `ReviewLabel`."""
 
 
 @dataclass(frozen=True)

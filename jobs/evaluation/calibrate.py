@@ -87,16 +87,18 @@ def calibrate(
         raise InputError(errors.UNEQUAL_PROBABILITIES, file=source.file)
     fitting = draw_half(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
 
-    def chosen(selected: Bools) -> RuleCandidate:
+    def choose_candidate(selected: Bools) -> RuleCandidate:
         candidate = RuleCandidate(stored, False) if threshold_only else choose_rule(rows, stored, selected)
         advance(1, "fits")
         return candidate
 
     expect(1 + FOLDS, "fits")
 
-    candidate = chosen(fitting)
+    candidate = choose_candidate(fitting)
     # Each fold chooses its own rule, so the held-out rows influence nothing that is measured on them.
-    folds = [(chosen(np.isin(np.arange(len(fitting)), train)), train, test) for train, test in split_folds(rows, fitting)]
+    folds = [
+        (choose_candidate(np.isin(np.arange(len(fitting)), train)), train, test) for train, test in split_folds(rows, fitting)
+    ]
     rule = fit_rule(candidate, rows, fitting)
     scores = apply_rule(rule, rows.sentence_values, rows.sentence_counts).response
     certificate = None

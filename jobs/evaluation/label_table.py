@@ -42,7 +42,7 @@ LABEL_SCHEMA = pl.Schema(
         "stratum": pl.String(),
         "inclusion_probability": pl.Float64(),
         "weak": pl.Boolean(),
-        "times": pl.UInt32(),
+        "line_count": pl.UInt32(),
     }
 )
 """One row per labeled item.
@@ -50,7 +50,7 @@ LABEL_SCHEMA = pl.Schema(
 An item is a response, if `start` and `end` are null. Otherwise it is the characters [start, end) of a response, with one row
 per `sentence` (from 0) that they touch and one without a sentence. `label` is a `Label`; null if the annotator looked at the
 item but gave none. `row_key` is null if the output has no such row, `partition` if the file names none. `weak` marks a model's
-opinions. `times` counts the lines on the same item.
+opinions. `line_count` counts the lines on the same item.
 """
 
 END_OF_RESPONSE = 2**40
@@ -149,7 +149,7 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
     """
     uri = source.file or ""
     lines = (read_review_lines(uri) if is_review_file(uri) else _read_parquet(uri, source)).with_columns(
-        times=pl.len().over(ITEM_COLUMNS)
+        line_count=pl.len().over(ITEM_COLUMNS)
     )
     latest = keep_latest_labels(lines) if is_review_file(uri) else lines
     sure = latest.filter(pl.col("label") != ReviewLabel.UNSURE.value)
@@ -166,7 +166,7 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
         if not is_review_file(uri):
             raise InputError(errors.CONTRADICTION, **fields)
         items = conflicting.n_unique(ITEM_COLUMNS)
-        first_reviewer, second_reviewer = (row["annotator"] or "somebody" for row in (first, second))
+        first_reviewer, second_reviewer = (row["annotator"] or "an unnamed reviewer" for row in (first, second))
         more = f" (and differ on {items - 1} more)" if items > 1 else ""
         raise InputError(errors.REVIEWERS_DISAGREE, reviewer=first_reviewer, other=second_reviewer, more=more, **fields)
     kept = pl.concat([sure, latest]).unique([*ITEM_COLUMNS, *SAMPLING_COLUMNS], keep="first", maintain_order=True)
@@ -179,7 +179,7 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
 
 
 def read_review_lines(uri: str) -> pl.DataFrame:
-    """Read every line of a review file, in its order; labels are words of `Said`.
+    """Read every line of a review file, in its order; labels are values of `ReviewLabel`.
 
     Raises:
         InputError: The file, or a line of it, can't be read.
@@ -363,7 +363,7 @@ def _match_sentences(labels: pl.DataFrame, spans: pl.DataFrame, *, derive: bool)
         touched = pl.col("sentence").filter(IS_CORRECT).drop_nulls().n_unique()
         is_correct = (touched == pl.col("count").first()) & (touched > 0)
         derived = without_label.group_by("row_key", maintain_order=True).agg(
-            pl.exclude("label", "sentence", "start", "end", "count", "times").first(),
+            pl.exclude("label", "sentence", "start", "end", "count", "line_count").first(),
             label=pl.when((~IS_CORRECT).any())
             .then(pl.lit(Label.WRONG.value))
             .when(is_correct)

@@ -319,7 +319,7 @@ def make_comparison_tables(comparison: MemberComparison) -> list[TextTable]:
         ),
         TextTable("agreement", ["", *names[1:]], agreements),
         TextTable(
-            f"the {len(flagged)} responses that any member flags (x = flagged, ? = no value)",
+            f"responses that any member flags: {len(flagged)} (x = flagged, ? = no value)",
             ["row", *names, *(["label"] if with_labels else []), "question", "not in the context"],
             [_make_response_row(row, names, with_labels) for row in flagged],
         ),
