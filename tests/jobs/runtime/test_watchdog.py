@@ -16,7 +16,7 @@ import ctypes, os, sys, time
 from ragassay.jobs.runtime import watchdog
 watchdog.GRACE_SECONDS = 1
 dog = watchdog.Watchdog(0.5, lambda: print("reported", flush=True))
-with dog.working():
+with dog.watch():
     {}
 """
 
@@ -40,7 +40,7 @@ FORKS = """
 import os
 from ragassay.jobs.runtime import watchdog
 dog = watchdog.Watchdog(1, lambda: None)
-with dog.working():
+with dog.watch():
     if os.fork():
         os._exit(0)
     print(os.read(dog._clock.stdout.fileno(), 1), flush=True)
