@@ -37,7 +37,8 @@ SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
 SHARES = (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MEANS = ((Mean.HARMONIC, PositivityPolicy.CDF), (Mean.HARMONIC, PositivityPolicy.CLIP),
          (Mean.GEOMETRIC, PositivityPolicy.CDF),
-         (Mean.ARITHMETIC, PositivityPolicy.CDF), (Mean.MIN, PositivityPolicy.NONE), (Mean.MIN, PositivityPolicy.CDF))  # fmt: skip
+         (Mean.ARITHMETIC, PositivityPolicy.CDF), (Mean.MIN, PositivityPolicy.NONE),
+         (Mean.MIN, PositivityPolicy.CDF))  # fmt: skip
 OF_LOGPROBS = [value for value in ValueKind if value.is_from_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2

@@ -97,7 +97,7 @@ def detect(table: pa.Table, frequencies: DocumentFrequencies) -> pa.Table:
 
 
 FAULTS = {
-    "splitting": "ragassay.pipeline.stages.split.split",
+    "splitting": "ragassay.pipeline.stages.split.split_sentences",
     "prompts": "ragassay.pipeline.slm.prompt.PromptBuilder._cut_row",
     "windows": "ragassay.pipeline.slm.row_prompts.encode_windows",
     "digests": "ragassay.pipeline.slm.score.hash_row",

@@ -3,9 +3,9 @@ import sys
 
 CODE = """
 import sys
-from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split_sentences
 nlp = load_splitter("sentencizer", "en")
-assert len(split(nlp, ["One. Two."])[0]) == 2
+assert len(split_sentences(nlp, ["One. Two."])[0]) == 2
 assert "torch" not in sys.modules, "spaCy imported torch"
 assert not {"spacy.cli", "weasel", "sklearn"} & sys.modules.keys(), "spaCy imported its command line"
 import torch

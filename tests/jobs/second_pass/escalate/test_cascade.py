@@ -105,7 +105,7 @@ def test_a_curve_of_some_says_where_it_ends(escalated: Callable[..., Path]) -> N
     curve = curve_of(found)
     assert (curve.rows, curve.labeled) == (72, 180)
     text = printed(found)
-    assert "ends at a share of 40%" in text and "escalation.share: 1" in text
+    assert "judge has decided 72 of 180" in text and "40%" in text and "escalation.share: 1" in text
 
 
 def printed(found: Evaluation, width: int = 100) -> str:
