@@ -100,7 +100,7 @@ class ServerSettings(EngineSettings):
     @property
     def compute_dtype(self) -> str:
         """See `EngineSettings.compute_dtype`."""
-        return "dtype of the server"
+        return "the server's dtype"
 
     def load_text_engine(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
         """See `EngineSettings.load_text_engine`."""
