@@ -155,7 +155,7 @@ def report(
         folder, name = find_page(open_output(output), out, "report")
         source = label_source(label, labels, where, job.evaluation)
         source_in_logs = source if source and not source.file else None
-        limits = member_limits(job)
+        limits = member_limits(job) if config else {}
 
         def make_page(snapshot: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
             values = read_member_values(manifest) if manifest.last_fit else {}

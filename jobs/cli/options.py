@@ -155,10 +155,9 @@ def parse_backfill(
 
 
 def member_limits(job: Job) -> dict[str, float]:
-    """Return member -> the limit below which it flags a response, if the job file replaces the limit in the manifest.
+    """Return member -> the limit below which it flags a response; a job file's limits replace those of the manifest.
 
     SLMs are left out: an SLM's limit belongs to the value that the manifest names.
     """
-    members = job.members
-    slms = {slm.name for slm in members.slms}
-    return {name: below for name, below in members.suspicious_below.items() if name not in slms and below is not None}
+    slms = {slm.name for slm in job.members.slms}
+    return {name: below for name, below in job.members.suspicious_below.items() if name not in slms and below is not None}
