@@ -58,7 +58,7 @@ def test_repeated_runs_without_an_slm(tmp_path: Path) -> None:
             assert second[question]["members"] == first_run[question]["members"]
     assert manifest(output)["runs"][-1]["fit"]["weights"] == {"entities": 0.5, "novelty": 0.5, "near": 0.0}
     compared = here("compare", output, "--last", "20", "--config", job)
-    assert compared.returncode == 0 and "what each flags among the last 20 responses" in compared.stdout
+    assert compared.returncode == 0 and "flags of each member in the latest 20 responses" in compared.stdout
     ordered = here("compare", output, "--last", "5", "--order-by", "tenant")
     assert ordered.returncode == 0
     fails(here("compare", output, "--order-by", "nothing"), "output.no-column", "'nothing'")

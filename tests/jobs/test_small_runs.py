@@ -1,7 +1,6 @@
 """Whole runs in this process, with invalid rows, files and weights. Tests of actors use Ray."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,11 +10,10 @@ from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, read_table, tiny, write_job
 from tests.raises import fails
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_ray")]
 NOVELTY = {"name": "novelty", "kind": "novelty"}
 
 
-@pytest.mark.usefixtures("without_ray")
 def test_rows_that_cannot_be_scored_stay_in_the_output(tiny_model: str, tmp_path: Path) -> None:
     good = example_rows(1)[0]
     rows = {
@@ -58,7 +56,6 @@ def test_rows_that_cannot_be_scored_stay_in_the_output(tiny_model: str, tmp_path
     assert sum(len(s["text"]) + 1 for s in out["ok long response"]["sentences"]) == len(rows["ok long response"]["response"])
 
 
-@pytest.mark.usefixtures("without_ray")
 def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(40), row_group_size=10)
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [NOVELTY]})
@@ -78,7 +75,6 @@ def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> N
     assert len(read_rows(output)) == 40
 
 
-@pytest.mark.usefixtures("without_ray")
 def test_an_unreadable_file_is_scored_when_it_is_readable(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(3))
     (tmp_path / "logs" / "b.parquet").write_text("no parquet")
@@ -92,26 +88,3 @@ def test_an_unreadable_file_is_scored_when_it_is_readable(tmp_path: Path) -> Non
     write_logs(tmp_path / "logs" / "b.parquet", example_rows(3, start=3))
     changed = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     fails(changed, "input.changed-file")
-
-
-@pytest.mark.usefixtures("one_ray")
-def test_weights_that_cannot_be_loaded_are_one_error_message(tiny_model: str, tmp_path: Path) -> None:
-    """An error in an actor reaches the user unchanged; nothing is scored."""
-    model = tmp_path / "model"
-    shutil.copytree(tiny_model, model)
-    (model / "model.safetensors").write_bytes(b"no weights")
-    write_logs(tmp_path / "a.parquet", example_rows(3))
-    config = write_job(tmp_path / "job.yaml", members={"slms": [tiny(str(model))]})
-    done = here("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
-    fails(done, "model.engine-cannot-load")
-    assert "UDF" not in done.stderr
-    assert manifest(tmp_path / "out")["files"][0]["state"] == "pending"
-
-
-@pytest.mark.usefixtures("one_ray")
-def test_plan_runs_a_trial_of_the_engine(tiny_model: str, tmp_path: Path) -> None:
-    logs = write_logs(tmp_path / "a.parquet", example_rows(20))
-    done = here(
-        "plan", logs, "--config", write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)]}), "--seconds", "1"
-    )
-    assert done.returncode == 0 and "time here" in done.stdout and "tokens/s" in done.stdout, done.stdout + done.stderr

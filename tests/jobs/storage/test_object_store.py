@@ -70,7 +70,7 @@ def test_logs_and_output_can_be_in_an_object_store(
         explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
         assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 1
         engine = {"kind": "server", "base_url": serve(lambda _: completion({"No": 0.7, "Yes": 0.2})).url}
-        judge = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
+        judge = {"judge": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
         config = write_job(tmp_path / "cascade.yaml", settings, members={"slms": []}, escalation={**judge})
         for _ in range(2):
             result = here("escalate", f"s3://audit/out{query}", "--config", config)

@@ -97,4 +97,4 @@ def test_a_job_without_verdict_settings_uses_the_bundled_calibration(tmp_path: P
     assert run["fit"]["source"] == "run" and "bundled" not in stdout
     assert all(row["probability"] is None for row in rows)
     checked = here("evaluate", tmp_path / "plain-out", "--label", "label", "--all")
-    assert "mu and sigma are those of the bundled calibration, not of these responses" in checked.stdout, checked.stderr
+    assert "mu and sigma come from the bundled calibration, not from these responses" in checked.stdout, checked.stderr
