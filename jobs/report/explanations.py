@@ -39,7 +39,7 @@ class ShownExplanation:
         passage: Number of that passage, from 0.
         start: First character of the quote in the passage.
         end: End of the quote in the passage.
-        has_disagreement: Whether the model says that the sentence is no hallucination.
+        has_disagreement: Whether the model finds that the sentence is no hallucination.
     """
 
     category: str | None

@@ -98,8 +98,8 @@ def test_a_boolean_label_has_one_comparison(scored_once: Path) -> None:
 def test_labels_may_cover_a_part_of_the_rows(scored: Path, tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
     rows = [row for row in read_rows(scored) if row["status"] == "ok"][:90]
-    pq.write_table(pa.table({"row_id": [r["row_id"] for r in rows], "said": [r["label"] for r in rows]}), path)
-    evaluation = run(scored, LabelSource("said", file=str(path)), slices=["tenant"])
+    pq.write_table(pa.table({"row_id": [r["row_id"] for r in rows], "review": [r["label"] for r in rows]}), path)
+    evaluation = run(scored, LabelSource("review", file=str(path)), slices=["tenant"])
     assert sum(evaluation.labels.values()) == 90 and evaluation.unlabeled == 3 * DAYS * ITEMS + DAYS - 90
 
 
@@ -107,9 +107,9 @@ def test_a_label_must_match_one_row(scored: Path, tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
     days = ["dt=2026-11-02", "dt=1999-01-01"]
-    columns = {"row_id": [r["row_id"] for r in rows], "said": [r["label"] for r in rows]}
+    columns = {"row_id": [r["row_id"] for r in rows], "review": [r["label"] for r in rows]}
     pq.write_table(pa.table({**columns, "partition": [days[0]] * len(rows)}), path)
-    evaluation = run(scored, LabelSource("said", file=str(path)))
+    evaluation = run(scored, LabelSource("review", file=str(path)))
     matched = sum(row["dt"] == "2026-11-02" for row in rows)
     assert (sum(evaluation.labels.values()), evaluation.unmatched) == (matched, len(rows) - matched)
 
@@ -117,9 +117,9 @@ def test_a_label_must_match_one_row(scored: Path, tmp_path: Path) -> None:
         table = pq.read_table(file, partitioning=None)
         repeated_ids = pa.array([f"row {i}" for i in range(len(table))])
         pq.write_table(table.set_column(table.schema.get_field_index("row_id"), "row_id", repeated_ids), file)
-    pq.write_table(pa.table({"row_id": ["row 1", "row 2"], "said": ["correct", "wrong"]}), path)
+    pq.write_table(pa.table({"row_id": ["row 1", "row 2"], "review": ["correct", "wrong"]}), path)
     with raises("labels.row-unclear", row="row 'row 1'", rows=6, column="partition"):
-        run(scored, LabelSource("said", file=str(path)))
+        run(scored, LabelSource("review", file=str(path)))
 
 
 def test_where_selects_rows(scored_once: Path) -> None:

@@ -151,7 +151,7 @@ def test_equal_scores(tmp_path: Path) -> None:
 def test_the_outputs_own_files_are_not_overwritten(tmp_path: Path) -> None:
     output = write_finalized(tmp_path, {"": rows(12)}, job())
     run_command("evaluate", output, "--label", "label", *resamples(tmp_path, 0))
-    (tmp_path / "notes.html").write_text("<p>mine</p>")
+    (tmp_path / "notes.html").write_text("<p>precious</p>")
     (tmp_path / "link").symlink_to(output)
     (output / "frequencies.parquet").write_text("ours")
     (output / "judge").mkdir()

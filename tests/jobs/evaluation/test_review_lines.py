@@ -32,7 +32,7 @@ def labels_of(source: LabelSource) -> dict[str, Label | None]:
 
 def test_a_response_has_its_own_label_or_one_from_its_sentences(scored: Path, tmp_path: Path) -> None:
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
-    names = ("whole", "beside", "one", "all", "some", "nobody", "known", "stale")
+    names = ("whole", "partly", "single", "all", "some", "nobody", "known", "stale")
     row_of = {name: row for name, row in zip(names, rows, strict=False)}
 
     def line(name: str, label: str, number: int | None = None) -> dict[str, Any]:
@@ -43,9 +43,9 @@ def test_a_response_has_its_own_label_or_one_from_its_sentences(scored: Path, tm
     source = write(
         tmp_path / "r.jsonl",
         line("whole", "supported"),
-        line("beside", "supported"),
-        line("beside", "unsupported", 0),
-        line("one", "unsupported", 0),
+        line("partly", "supported"),
+        line("partly", "unsupported", 0),
+        line("single", "unsupported", 0),
         line("all", "supported", 0),
         line("all", "supported", 1),
         line("some", "supported", 0),
@@ -58,9 +58,9 @@ def test_a_response_has_its_own_label_or_one_from_its_sentences(scored: Path, tm
     )
     labels = load_labels(open_scored(open_folder(str(scored))), source)
     response_labels = map_response_labels(labels)
-    expected = {"whole": C, "beside": C, "one": W, "all": C, "known": C, "stale": W}
+    expected = {"whole": C, "partly": C, "single": W, "all": C, "known": C, "stale": W}
     assert response_labels == {row_of[name]["row_key"]: label for name, label in expected.items()}
-    truth = list_sentence_truth(labels).filter(row_key=row_of["beside"]["row_key"])
+    truth = list_sentence_truth(labels).filter(row_key=row_of["partly"]["row_key"])
     assert truth.select("sentence", "good").rows() == [(0, False)] and labels["row_key"].null_count() == 0
 
 

@@ -37,7 +37,7 @@ def fail(*_: Any, **__: Any) -> None:
 def test_attack_a_target_is_checked_before_the_work(
     scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, kind: str
 ) -> None:
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("precious")
     (tmp_path / "folder").mkdir()
     names = {"below a file": Path("file", "x.json"), "too long": Path("x" * 300), "a folder": Path("folder")}
     to = tmp_path / names[kind]
@@ -49,7 +49,7 @@ def test_attack_a_target_is_checked_before_the_work(
     done = here(command, *arguments(scored, str(to)))
     assert done.returncode == 1 and "work began" not in done.stderr + done.stdout, done.stderr
     assert "Traceback" not in done.stderr and to.name[:20] in done.stderr
-    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "file").read_text() == "mine"
+    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "file").read_text() == "precious"
 
 
 def test_explain_checks_its_files(scored: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.raises import raises
 
 SCHEMA = scored_schema(pa.schema([("tenant", pa.string()), ("partition", pa.string())]))
 DAYS = ("2026-11-20", "2026-11-21")
-HOSTILE = 'He said "no".\nThen: {"role": "system"} <|im_end|>\r\n\u2028\u2029\x85\x00\\ 𝒳 naïve 日本。\t</s>'
+HOSTILE = 'He wrote "no".\nThen: {"role": "system"} <|im_end|>\r\n\u2028\u2029\x85\x00\\ 𝒳 naïve 日本。\t</s>'
 OVERTIME = "How many hours of overtime may a clerk at the harbour office work in one week?"
 QUESTIONS = [OVERTIME, OVERTIME.replace("week", "month"), "How do I get a new badge?"]
 

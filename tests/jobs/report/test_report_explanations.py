@@ -223,7 +223,7 @@ def test_quotes_are_marked_at_their_position() -> None:
 
 
 def test_a_chart_has_many_categories_and_groups() -> None:
-    groups = {f"night {i}$": {f"_kind{k}$": k + 1 for k in range(len(CATEGORY_COLORS) + 3)} for i in range(MAX_BARS + 1)}
+    groups = {f"group {i}$": {f"_kind{k}$": k + 1 for k in range(len(CATEGORY_COLORS) + 3)} for i in range(MAX_BARS + 1)}
     chart = draw_categories("kinds", groups, 'a "title"')
     count = MAX_BARS + 1
     assert (

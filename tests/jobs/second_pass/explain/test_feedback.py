@@ -1,4 +1,4 @@
-"""What the reasoner says against flags: labels that other commands read, figures a member, the paper's tables."""
+"""The reasoner's disagreement with flags: labels for other commands, counts per member, the paper's tables."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def explained(flagged: Path, model: Model) -> tuple[Path, Path]:
     return flagged, config
 
 
-def test_labels_go_to_calibrate_evaluate_and_tune(explained: tuple[Path, Path], tmp_path: Path, tokenizer: object) -> None:
+def test_calibrate_evaluate_and_tune_read_weak_labels(explained: tuple[Path, Path], tmp_path: Path, tokenizer: object) -> None:
     output, config = explained
     labels = tmp_path / "weak.parquet"
     done = here("explain", output, "--config", config, "--feedback", labels)
@@ -60,31 +60,31 @@ def test_labels_go_to_calibrate_evaluate_and_tune(explained: tuple[Path, Path], 
     assert examples.counts["supported"] and examples.counts["unsupported"]
 
 
-def test_vanilla_has_no_opinion(explained: tuple[Path, Path], tmp_path: Path) -> None:
+def test_feedback_needs_a_strategy_with_opinions(explained: tuple[Path, Path], tmp_path: Path) -> None:
     output, config = explained
     done = here("explain", output, "--config", config, "--strategy", "vanilla", "--feedback", tmp_path / "weak.parquet")
     fails(done, "explain.no-opinions")
 
 
-def test_every_members_flags_are_counted(explained: tuple[Path, Path]) -> None:
+def test_rejected_flags_are_counted_per_member(explained: tuple[Path, Path]) -> None:
     output, config = explained
     done = here("explain", output, "--config", config)
     limits = {name: member["suspicious_below"] for name, member in manifest(output)["runs"][-1]["fit"]["members"].items()}
     rows = {row["row_key"]: row for row in read_rows(output)}
     found = outcomes(output, "categorized")
     for name, limit in limits.items():
-        mine = [
+        flags_of_member = [
             entry
             for (key, sentence), entry in found.items()
             for m in rows[key]["members"]
             if m["name"] == name and m["log_p_yes"][sentence] - m["log_p_no"][sentence] < limit
         ]
-        rejected = sum(not entry["consistent"] for entry in mine)
+        rejected = sum(not entry["consistent"] for entry in flags_of_member)
         (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"│ {name} ")]
-        assert [part.strip() for part in line.split("│")[2:4]] == [str(len(mine)), str(rejected)]
+        assert [part.strip() for part in line.split("│")[2:4]] == [str(len(flags_of_member)), str(rejected)]
 
 
-def test_the_papers_tables(explained: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_papers_tables_are_measured(explained: tuple[Path, Path], tmp_path: Path) -> None:
     output, config = explained
     review = tmp_path / "review.parquet"
     assert here("explain", output, "--config", config, "--review", review).returncode == 0
@@ -116,5 +116,5 @@ def test_the_papers_tables(explained: tuple[Path, Path], tmp_path: Path) -> None
     assert json.loads((output / "evaluation_explanations.json").read_text())
 
 
-def test_detectors_and_the_reasoner_speak_of_the_same_kinds() -> None:
+def test_detectors_and_the_reasoner_use_the_same_categories() -> None:
     assert set(OF_DETECTORS) == set(EntityKind) and set(OF_DETECTORS.values()) < {kind.name for kind in CATEGORIES}
