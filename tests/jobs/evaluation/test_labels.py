@@ -148,7 +148,7 @@ def test_invalid_label_files_are_refused(tmp_path: Path) -> None:
         )
 
 
-SECRET = "The patient of room 12 was informed of the diagnosis on Monday."
+SECRET = "The patient of room 12 heard about the diagnosis on Monday."
 
 
 @pytest.mark.parametrize(
