@@ -51,7 +51,6 @@ NOT_YET = (
     "jobs/forecast/",
     "jobs/input/",
     "jobs/integrations/",
-    "jobs/report/",
     "jobs/run/",
     "jobs/second_pass/",
     "jobs/storage/",
