@@ -29,6 +29,9 @@ class Status(StrEnum):
     ERROR = "error"
 
 
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""Value of a hive key that is null."""
+
 LOGS = pa.schema(
     [
         pa.field("row_key", pa.int64(), nullable=False),

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ragassay.jobs.api import errors
 from ragassay.jobs.api.checked import Checked, Sentence
-from ragassay.jobs.display.visible import make_visible
+from ragassay.jobs.display.visible import clip_line, make_visible
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import SUPPORTED
 
@@ -148,13 +148,8 @@ def _details(sentence: Sentence) -> list[str]:
     if sentence.missing:
         found.append("not in the context: " + ", ".join(f"{text} ({kind})" for kind, text in sentence.missing))
     if sentence.passage is not None:
-        found.append(f"passage {sentence.passage + 1}: {_shortened(sentence.piece or '')}")
+        found.append(f"passage {sentence.passage + 1}: {clip_line(sentence.piece or '', LONGEST)}")
     return found + [f"no value from {note}" for note in sentence.notes if sentence.score is None]
-
-
-def _shortened(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
 
 
 def _number(value: float | None) -> str:

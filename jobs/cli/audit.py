@@ -113,15 +113,13 @@ def run(
 ) -> None:
     """Score new logs and give every response a verdict."""
     with command_console() as console:
-        from ragassay.jobs.cli.run_summary import print_summary
+        from ragassay.jobs.cli.run_summary import end_run
         from ragassay.jobs.run import RunOptions, run_job
-        from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
         job = load_job(config)
         backfill = parse_backfill(partitions, order, budget_rows, budget_hours, fraction)
         done = run_job(job, input_uri, output, console, RunOptions(backfill))
-        print_summary(done, output, console)
-        refuse_too_many_errors(job.runtime, done, output)
+        end_run(job, done, output, console)
         if fail_on_drift and done.drift and done.drift.drifted:
             sys.exit(DRIFT_EXIT)
 
@@ -155,7 +153,7 @@ def report(
         folder, name = find_page(open_output(output), out, "report")
         source = label_source(label, labels, where, job.evaluation)
         source_in_logs = source if source and not source.file else None
-        limits = member_limits(job) if config else {}
+        limits = member_limits(config, job)
 
         def make_page(snapshot: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
             values = read_member_values(manifest) if manifest.last_fit else {}

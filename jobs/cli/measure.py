@@ -220,7 +220,7 @@ def compare(
 
         job = load_job(config)
         source = label_source(label, None, None, job.evaluation)
-        limits = member_limits(job) if config else {}
+        limits = member_limits(config, job)
 
         def run(folder: Folder, manifest: Manifest) -> MemberComparison:
             with show_task("comparing"):

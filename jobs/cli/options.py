@@ -154,10 +154,13 @@ def parse_backfill(
     return Backfill(parse_conditions(partitions or []), order, budget_rows, budget_hours, fraction)
 
 
-def member_limits(job: Job) -> dict[str, float]:
-    """Return member -> the limit below which it flags a response; a job file's limits replace those of the manifest.
+def member_limits(config: str | None, job: Job) -> dict[str, float]:
+    """Return member -> the limit below which it flags a response; the limits of a job file replace those of the manifest.
 
+    Without a job file there are none: a job of defaults replaces nothing.
     SLMs are left out: an SLM's limit belongs to the value that the manifest names.
     """
+    if config is None:
+        return {}
     slms = {slm.name for slm in job.members.slms}
     return {name: below for name, below in job.members.suspicious_below.items() if name not in slms and below is not None}

@@ -5,13 +5,25 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from ragassay.jobs.config.job import Job
 from ragassay.jobs.display.lines import print_lines
+from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
 from ragassay.schemas.source import SourceTable
 
 _SHOWN_FILES = 5
 """Files that a line of the summary names."""
+
+
+def end_run(job: Job, run: Run, output: str, console: Console) -> None:
+    """Print the summary of a run, and fail the command if this program failed on too many rows.
+
+    Raises:
+        RowsError: See `refuse_too_many_errors`.
+    """
+    print_summary(run, output, console)
+    refuse_too_many_errors(job.runtime, run, output)
 
 
 def print_summary(run: Run, output: str, console: Console) -> None:

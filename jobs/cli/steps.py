@@ -42,15 +42,13 @@ def score(
 ) -> None:
     """Score new logs into OUTPUT/raw, without verdicts."""
     with command_console() as console:
-        from ragassay.jobs.cli.run_summary import print_summary
+        from ragassay.jobs.cli.run_summary import end_run
         from ragassay.jobs.run import RunOptions, score_job
-        from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
         job = load_job(config)
         backfill = parse_backfill(partitions, order, budget_rows, budget_hours, fraction)
         done = score_job(job, input_uri, output, console, RunOptions(backfill))
-        print_summary(done, output, console)
-        refuse_too_many_errors(job.runtime, done, output)
+        end_run(job, done, output, console)
 
 
 @steps.add("fit audit/")
@@ -67,14 +65,12 @@ def fit(output: Output, config: Config = None) -> None:
 def finalize(output: Output, config: Config = None, calibration: Calibration = None) -> None:
     """Give every scored response a verdict under new settings or a calibration, without a model."""
     with command_console() as console:
-        from ragassay.jobs.cli.run_summary import print_summary
+        from ragassay.jobs.cli.run_summary import end_run
         from ragassay.jobs.run import finalize_job
-        from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
         job = load_job(config).with_calibration(calibration)
         done = finalize_job(job, output, console)
-        print_summary(done, output, console)
-        refuse_too_many_errors(job.runtime, done, output)
+        end_run(job, done, output, console)
 
 
 @steps.add("prepare --config job.yaml")

@@ -65,3 +65,9 @@ def _is_unsafe(character: str) -> bool:
 
 def _code_point(character: str) -> str:
     return "\n" if character == "\r" else f"[U+{ord(character):04X}]"
+
+
+def clip_line(text: str, size: int) -> str:
+    """Return a text in one line of at most `size` characters; … marks what is cut off."""
+    line = " ".join(text.split())
+    return line if len(line) <= size else line[: size - 1] + "…"

@@ -13,12 +13,12 @@ from ragassay.jobs.export.rows import (
     Row,
     RowReader,
     find_omission_reason,
-    finite_or_none,
     make_prompt_messages,
     make_provenance,
     make_response_message,
     rank_row,
 )
+from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.pipeline.text.near_duplicates import ShingleHashes, find_near_duplicates, hash_shingles
 from ragassay.schemas.columns import SUPPORTED
 

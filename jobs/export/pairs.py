@@ -18,7 +18,6 @@ from ragassay.jobs.export.rows import (
     Row,
     RowReader,
     find_omission_reason,
-    finite_or_none,
     hash_prompt,
     make_prompt,
     make_prompt_messages,
@@ -26,6 +25,7 @@ from ragassay.jobs.export.rows import (
     make_response_message,
     rank_row,
 )
+from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 

@@ -12,8 +12,8 @@ from ragassay.jobs.export.rows import (
     ExportTally,
     Row,
     RowReader,
-    finite_or_none,
 )
+from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.schemas.columns import SUPPORTED
 from ragassay.schemas.review import ReviewLabel
 

@@ -1,14 +1,13 @@
 """Read the rows of an export, decide which are omitted, and make their messages."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from ragassay.jobs.output.scored_dataset import ScoredDataset
+from ragassay.jobs.output.scored_dataset import ScoredDataset, finite_or_none
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 NOT_SCORED = "not scored"
@@ -81,11 +80,6 @@ def make_provenance(row: Row) -> Row:
     """Return where a row comes from."""
     names = ("row_id", "partition", "run_id")
     return {**{name: row[name] for name in names}, "threshold": finite_or_none(row["threshold"])}
-
-
-def finite_or_none(number: float | None) -> float | None:
-    """Return a finite number, else None: JSON has no infinity, but a threshold that passes everything is infinite."""
-    return number if number is not None and math.isfinite(number) else None
 
 
 def find_omission_reason(row: Row, options: ExportOptions) -> str | None:

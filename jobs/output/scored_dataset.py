@@ -4,6 +4,7 @@
 are sorted by partition, file and position. A part of a dataset can be sent to a Ray task.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -443,3 +444,8 @@ def _select_columns(batch: pa.RecordBatch, names: Sequence[str], keys: Mapping[s
         return pa.array([keys[name]] * batch.num_rows, pa.string()) if name in keys else pa.nulls(batch.num_rows)
 
     return pa.table({name: column(name) for name in names})
+
+
+def finite_or_none(number: float | None) -> float | None:
+    """Return a finite number, else None: JSON has no infinity, but a threshold that passes everything is infinite."""
+    return number if number is not None and math.isfinite(number) else None

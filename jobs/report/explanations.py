@@ -14,6 +14,7 @@ from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_ro
 from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.reasoning.strategy import Strategy
+from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.explanations import AnswerStatus, explanations_partition_key
 
 STRATEGY_ORDER = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
@@ -22,8 +23,6 @@ STRATEGY_ORDER = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
 COUNTED_COLUMNS = [
     "row_key", "model", *(f"explanations.list.element.{name}" for name in ("sentence", "category", "consistent", "status")),
 ]  # fmt: skip
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""Value of a hive key that is null."""
 
 PartitionKey = tuple[tuple[str, str], ...]
 

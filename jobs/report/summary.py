@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ragassay.jobs.output.partitions import hive_keys
-from ragassay.jobs.report.explanations import NULL_PARTITION
 from ragassay.jobs.report.gather import GroupCounts, ReportData
+from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run
 
 

@@ -19,6 +19,7 @@ from ragassay.jobs.display.text_table import (
     shorten,
     to_one_line,
 )
+from ragassay.jobs.display.visible import clip_line
 from ragassay.jobs.evaluation.agreement import ReviewerPair, format_disagreements
 from ragassay.jobs.evaluation.cascade import CASCADE_METRICS, CascadeCurve, list_order_values
 from ragassay.jobs.evaluation.compare import ComparedResponse, MemberComparison, MemberFlags
@@ -166,7 +167,7 @@ def make_cascade_tables(curve: CascadeCurve) -> list[TextTable]:
         ),
         TextTable(
             "balanced accuracy, by the escalation order",
-            ["share", *(_shorten_line(name, 12) for name in orders)],
+            ["share", *(clip_line(name, 12) for name in orders)],
             [[f"{p.share:.0%}", *(f"{values[i]:.3f}" for values in orders.values())] for i, p in enumerate(curve.points)],
         ),
     ]
@@ -340,8 +341,8 @@ def _make_response_row(response: ComparedResponse, names: Sequence[str], with_la
         response.row_id,
         *marks,
         *label,
-        _shorten_line(response.question, 40),
-        _shorten_line("; ".join(response.missing), 60),
+        clip_line(response.question, 40),
+        clip_line("; ".join(response.missing), 60),
     ]
 
 
@@ -368,11 +369,6 @@ def print_comparison(comparison: MemberComparison, console: Console) -> None:
     for table in make_comparison_tables(comparison):
         print_table(table, console)
     console.print(describe_comparison(comparison), markup=False)
-
-
-def _shorten_line(text: str, size: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= size else line[: size - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -573,7 +569,6 @@ def print_agreement(comparisons: Sequence[ReviewerPair], disagreements: Sequence
             f", the first {MAX_DISAGREEMENTS}" if len(disagreements) > MAX_DISAGREEMENTS else ""
         )
         rows_to_print = [
-            [*cells, _shorten_line(text, TEXT_WIDTH)]
-            for *cells, text in format_disagreements(disagreements[:MAX_DISAGREEMENTS])
+            [*cells, clip_line(text, TEXT_WIDTH)] for *cells, text in format_disagreements(disagreements[:MAX_DISAGREEMENTS])
         ]
         print_table(TextTable(title, ["row", "partition", "item", "labels", "text"], rows_to_print), console)

@@ -53,7 +53,7 @@ def tune(
         recipe: Training settings.
         held_out: Share of contexts to measure on instead of training on them.
         corruptions: Additional synthetic statements per label and context.
-        watch: Labeled logs of other origin; each measurement includes them, and they select the best weights.
+        watch: Labeled logs from other sources than `data`; each measurement includes them, and they select the best weights.
         console: Prints the progress.
 
     Returns:

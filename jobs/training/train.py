@@ -103,7 +103,7 @@ def train(
         out: Folder of the checkpoint; a checkpoint of the same recipe is resumed.
         report: Called with a line about each measurement.
         on_step: Called after each step with the tokens trained on.
-        watched: Name -> groups of a log of other origin, included in each measurement.
+        watched: Name -> groups of a log from another source, included in each measurement.
 
     Returns:
         The measurements.

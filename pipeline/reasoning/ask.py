@@ -90,17 +90,17 @@ class Questions:
         chats = [contain_item(self._chats, row, _failed) for row in rows]
         answers = self._answered({request: chat for one in chats if isinstance(one, dict) for request, chat in one.values()})
 
-        def told(place: int) -> list[dict[str, Any]]:
-            mine = chats[place]
-            if isinstance(mine, Explanation):
-                return _without_answer(rows[place], mine)
-            return [self._entry(rows[place], number, request, answers[request]) for number, (request, _) in mine.items()]
+        def make_entries(index: int) -> list[dict[str, Any]]:
+            row_chats = chats[index]
+            if isinstance(row_chats, Explanation):
+                return _without_answer(rows[index], row_chats)
+            return [self._entry(rows[index], number, request, answers[request]) for number, (request, _) in row_chats.items()]
 
-        found = []
-        for place, row in enumerate(rows):
-            entries = contain_item(told, place, _failed)
-            found.append(_without_answer(row, entries) if isinstance(entries, Explanation) else entries)
-        return found
+        results = []
+        for index, row in enumerate(rows):
+            entries = contain_item(make_entries, index, _failed)
+            results.append(_without_answer(row, entries) if isinstance(entries, Explanation) else entries)
+        return results
 
     def _chats(self, row: Flagged) -> dict[int, tuple[str, Messages]] | Explanation:
         """Sentence -> the request about it, and its chat."""

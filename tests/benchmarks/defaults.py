@@ -285,7 +285,7 @@ def bundled(mine: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any
     return Calibration(
         calibration_id="bundled",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        target=f"balanced accuracy on labelled sets of other origin, and sentences with precision {SENTENCE_PRECISION:g}",
+        target=f"balanced accuracy on labeled sets from other sources, and sentences with precision {SENTENCE_PRECISION:g}",
         positive_class="supported",
         label=None,
         rows={name: len(rows.labels) for name, rows in mine.items()},

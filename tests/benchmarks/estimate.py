@@ -90,11 +90,11 @@ def drawn(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator) -> La
 def normal_ppi(logs: Logs, sample: LabeledSample) -> ShareEstimate:
     """PPI++ on the verdict as the papers have it, with the finite population's correction; no strata, but weights."""
     weights = sample.weights / sample.weights.sum()
-    told, said = logs.flagged[sample.rows].astype(float), sample.hallucinated.astype(float)
-    spread = float(weights @ (told - weights @ told) ** 2)
-    tuned = float(weights @ ((told - weights @ told) * said)) / spread if spread > 1e-12 else 0.0
-    off = said - tuned * told
-    count = len(said)
+    flagged, hallucinated = logs.flagged[sample.rows].astype(float), sample.hallucinated.astype(float)
+    spread = float(weights @ (flagged - weights @ flagged) ** 2)
+    tuned = float(weights @ ((flagged - weights @ flagged) * hallucinated)) / spread if spread > 1e-12 else 0.0
+    off = hallucinated - tuned * flagged
+    count = len(hallucinated)
     variance = float((weights**2 * (off - weights @ off) ** 2).sum()) * count / (count - 1) * (1 - count / len(logs.wrong))
     value = tuned * float(logs.flagged.mean()) + float(weights @ off)
     return ShareEstimate(value, value - Z * variance**0.5, value + Z * variance**0.5)

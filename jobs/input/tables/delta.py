@@ -23,11 +23,10 @@ from ragassay.jobs.input.tables.since import AddedFiles, FileAsOf, ListRuns, fin
 from ragassay.jobs.input.types import to_plain
 from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.source import SourceTable
 
 LOG_FOLDER = "_delta_log"
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""Partition value that means null, in Delta logs and in hive folders."""
 
 _OPERATIONS_WITHOUT_NEW_ROWS = ("DELETE", "UPDATE")
 """Operations that replace files without adding rows. Rows that are already scored stay as they are."""

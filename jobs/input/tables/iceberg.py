@@ -15,10 +15,10 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import inspect_files
 from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.access import iceberg_properties, import_library
-from ragassay.jobs.input.tables.delta import NULL_PARTITION
 from ragassay.jobs.input.tables.projected import project_file
 from ragassay.jobs.input.tables.since import AddedFiles, FileAsOf, ListRuns, find_start_version
 from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.source import SourceTable
 
 SCHEME = "iceberg://"

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.schemas.columns import HALLUCINATED
 
 MAX_SENTENCE_CHARS = 500  # characters of a quoted sentence
@@ -154,19 +154,19 @@ def build_verdict(row: Mapping[str, Any], selection: VerdictSelection) -> TraceV
     sentences = list(row["sentences"] or [])
     with_text = selection.with_text and all(sentence["text"] is not None for sentence in sentences)  # drop_text removes texts
     facts: dict[str, Any] = {"row_id": row["row_id"], "run_id": row["run_id"], "flagged_sentences": row["flagged_sentences"]}
-    facts |= {"sentences": len(sentences), "threshold": _finite_or_none(row["threshold"])}
+    facts |= {"sentences": len(sentences), "threshold": finite_or_none(row["threshold"])}
     if selection.with_sentences:
         fields = ("start", "end", "score", "flagged", *(("text",) if with_text else ()))
         facts["each_sentence"] = [
-            {name: _finite_or_none(s[name]) if name == "score" else s[name] for name in fields} for s in sentences
+            {name: finite_or_none(s[name]) if name == "score" else s[name] for name in fields} for s in sentences
         ]
     return TraceVerdict(
         row_id=row["row_id"],
         trace_id=_id_text(row[selection.trace_column]) or "",
         span_id=_id_text(row[selection.span_column]) if selection.span_column else None,
         label=row["verdict"],
-        score=_finite_or_none(row["score"]),
-        probability=_finite_or_none(row["probability"]),
+        score=finite_or_none(row["score"]),
+        probability=finite_or_none(row["probability"]),
         flagged=row["flagged_sentences"] or 0,
         explanation=describe_flagged(sentences, row["evidence"], with_text=with_text),
         facts={name: value for name, value in facts.items() if value is not None},
@@ -206,8 +206,3 @@ def _id_text(value: Any) -> str | None:
     """Return an id as text; bytes (OpenTelemetry) as hexadecimal digits."""
     text = value.hex() if isinstance(value, bytes) else "" if value is None else str(value)
     return text.strip() or None
-
-
-def _finite_or_none(number: float | None) -> float | None:
-    """Return a number, or None if it is infinite: JSON has no infinity."""
-    return number if number is not None and math.isfinite(number) else None

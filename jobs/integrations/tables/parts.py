@@ -13,6 +13,7 @@ from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import check_partition
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError
+from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.manifest import Manifest
 
 OUTPUT_COLUMN = "ragassay_output"
@@ -20,8 +21,6 @@ OUTPUT_COLUMN = "ragassay_output"
 
 PARTITION_COLUMN = "ragassay_partition"
 """Column with the hive path of the partition."""
-
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def read_rows(output: Folder, partition: TablePartition, schema: pa.Schema, outp
     Raises:
         OutputRewritten: A run has replaced the partition in the meantime.
     """
-    keys = {key: None if value == HIVE_NULL else value for key, value in hive_keys(partition.path).items()}
+    keys = {key: None if value == NULL_PARTITION else value for key, value in hive_keys(partition.path).items()}
     values = {**keys, PARTITION_COLUMN: partition.name, OUTPUT_COLUMN: output_name}
     for rows in partition.scored.read_batches():
         batch = rows.batch
