@@ -3,6 +3,7 @@
 Ray takes seconds to start each of its workers. What Ray itself does is tested where `one_ray` is asked for.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -12,6 +13,7 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 
 from ragassay.jobs.runtime.dataflow import Sink
+from ragassay.jobs.runtime.ray_session import set_ray_data_log
 from ragassay.jobs.runtime.stage_actor import StageActor
 from ragassay.pipeline.listener import set_listener
 from ragassay.pipeline.stages.stage import Stage, check_columns
@@ -103,6 +105,10 @@ def _commit(block: Any, sink: Sink, name: str) -> None:
 def without_ray() -> Iterator[None]:
     """While the block runs, commands in this process need no Ray."""
     import ray
+
+    with patch.dict(os.environ):  # a first import inside a command would log to the command's stderr, also after its end
+        set_ray_data_log()
+        import ray.data
 
     changes: dict[str, Any] = {
         "ray.remote": _remote_here(ray.remote),

@@ -46,7 +46,7 @@ def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) 
         handle_sigterm()
     # Ray prints a worker's traceback twice before it raises the error. This setting sends it only to the session log. It is set
     # after the start: a worker that inherits the variable reads the file again in every task.
-    os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
+    set_ray_data_log()
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
@@ -61,6 +61,11 @@ def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) 
     finally:
         if started:
             ray.shutdown()
+
+
+def set_ray_data_log() -> None:
+    """Set where Ray Data logs; `ray.data` reads it when it is first imported."""
+    os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
 
 
 def set_ray_environment() -> None:
