@@ -13,14 +13,15 @@ from tests.test_layout import REPO
 
 PAGE = REPO / "docs" / "reference" / "cli.md"
 SHARED_BY = 2
-"""An option that this many commands share with the same text is described once, at the end of the page."""
+"""An argument or option that this many commands share with the same text is described once, at the end of the page."""
 
 Record = tuple[str, str]
 """Name of an argument or option, and its help."""
 
 HEAD = """# Commands
 
-`ragassay COMMAND --help` prints the same. Options under "Also" are described in [Shared options](#shared-options).
+`ragassay COMMAND --help` prints the same. Arguments and options under "Shared" are described
+[at the end](#shared-arguments-and-options).
 
 ## Global options
 
@@ -30,11 +31,11 @@ They precede the command: `ragassay --log-format json run logs/ audit/`.
 
 
 def page() -> str:
-    """Build the page: global options, exit codes, one section per command, and the options that several commands share."""
+    """Build the page: global options, exit codes, one section per command, and what several commands share."""
     group: Any = typer.main.get_command(app)
     records = {name: _records(command) for name, command in group.commands.items()}
     counts = Counter(record for options in records.values() for record in options)
-    shared = [record for record, count in counts.items() if count >= SHARED_BY and record[0].startswith("-")]
+    shared = [record for record, count in counts.items() if count >= SHARED_BY]
     lines = [HEAD, *map(_line, _records(group))]
     lines.append("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
     lines += [f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()]
@@ -44,9 +45,9 @@ def page() -> str:
             example = command.epilog.removeprefix(EXAMPLE)
             lines.append(f"\n### `ragassay {name}`\n\n{_escaped(command.help)}\n\n```console\n$ {example}\n```\n\n")
             lines += [_line(record) for record in records[name] if record not in shared]
-            also = ", ".join(f"`{_name(record)}`" for record in records[name] if record in shared)
-            lines.append(f"- Also: {also}\n" if also else "")
-    lines.append("\n## Shared options\n\n")
+            names = ", ".join(f"`{_name(record)}`" for record in records[name] if record in shared)
+            lines.append(f"- Shared: {names}\n" if names else "")
+    lines.append("\n## Shared arguments and options\n\n")
     lines += [_line(record) for record in sorted(shared)]
     return "".join(lines)
 

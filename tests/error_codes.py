@@ -11,11 +11,11 @@ from tests.test_errors import REPO, files, messages
 PAGE = REPO / "docs" / "reference" / "errors.md"
 HEAD = """# Error codes
 
-The command line prints an error as `error[CODE]: TEXT`. In Python, it has `code` and `fields`. The code is stable. The text states what is
-wrong, where, and what to do; this page has the first part. Words in braces are fields.
+The command line prints an error as `error[CODE]: TEXT`. In Python, it has `code` and `fields`. The code is stable. The text
+states what is wrong, where, and what to do; this page has the first part. Words in braces are fields.
 
-Faults of a job file are in the field `faults` of `config.invalid`, faults of the columns of logs in that of `input.faults`. Each has a code:
-`config.unknown-key` for an unknown key, a code below, or a code of pydantic.
+Faults of a job file are in the field `faults` of `config.invalid`, faults of the columns of logs in that of `input.faults`.
+Each has a code: `config.unknown-key` for an unknown key, a code below, or a code of pydantic.
 """
 FIELD = re.compile(r"\{(\w+)[^{}]*\}")
 """A field, with its format."""

@@ -22,7 +22,7 @@ Arrows = list[tuple[str, str]]
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Draw each flowchart of a page, a line an arrow: `a[label] --> b[label]`.
+    """Draw each flowchart of a page, one arrow per line: `a[label] --> b[label]`; a label is given once.
 
     Args:
         markdown: The page as it is written.
@@ -35,7 +35,8 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 def arrows(chart: str) -> Arrows:
     """From whom, to whom: the labels of a chart, arrow by arrow."""
-    return re.findall(r"\w+\[([^\]]+)\] --> \w+\[([^\]]+)\]", chart)
+    labels = dict(re.findall(r"(\w+)\[([^\]]+)\]", chart))
+    return [(labels[start], labels[end]) for start, end in re.findall(r"(\w+)(?:\[[^\]]+\])? --> (\w+)", chart)]
 
 
 def rows(joined: Arrows) -> list[list[str]]:
