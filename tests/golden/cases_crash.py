@@ -15,6 +15,7 @@ from tests.golden.scene import Case, Command, Scene
 from tests.golden.servers import wait_for
 from tests.golden.tables import read_dataset, rows_text
 from tests.jobs.conftest import committed_rows
+from tests.without_ray import without_ray
 
 COMMITTED = 8
 """Rows of the two days that are scored; that of the third day is what the run breaks at."""
@@ -75,7 +76,8 @@ def _accept(scene: Scene) -> None:
 
 def _compare(scene: Scene) -> str:
     """The output beside that of a run that nobody disturbed."""
-    scene.run(Command("run {logs} {dir}/_whole --config {job}"))
+    with without_ray():
+        scene.run(Command("run {logs} {dir}/_whole --config {job}"))
     found = []
     for name in ("raw", "scored"):
         texts = [rows_text(read_dataset(folder / name), _without_runs) for folder in (scene.out, scene.folder / "_whole")]

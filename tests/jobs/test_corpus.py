@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tests.corpus.job import AGGREGATE, DETECTORS
 from tests.corpus.layouts import BESIDE, CARRIED, DIFFER
 from tests.corpus.tally import check_row, column_of, raw_controls, raw_keys, scored_rows, table
 from tests.jobs.conftest import here, manifest, write_job
+from tests.without_ray import without_ray
 
 ODD = "odd rows"
 LABELS = {0: "correct", 2: "wrong", 5: "partial"}
@@ -54,8 +55,13 @@ class CorpusRun:
 
 
 @pytest.fixture(scope="module")
-def corpus_run(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> CorpusRun:
-    folder = tmp_path_factory.mktemp("corpus")
+def corpus_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorpusRun]:
+    with without_ray():
+        yield score_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def score_corpus(folder: Path) -> CorpusRun:
+    """Write the whole corpus as logs and score it."""
     logs, output = folder / "logs", folder / "out"
     write_rows(logs / f"layout={ODD}")
     for layout in BESIDE:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.addresses import check_addresses, watched
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import manifest, ragassay, write_job
+from tests.jobs.conftest import here, manifest, ragassay, write_job
+from tests.without_ray import without_ray
 
 PHASES = ["checking", "loading", "reading", "waiting", "scoring", "counting", "deciding", "done"]
 
@@ -28,14 +29,14 @@ def progress(stderr: str) -> list[dict[str, Any]]:
 def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_and_contacts_no_other_machine(
     tmp_path: Path,
 ) -> None:
-    rows = [*example_rows(500), *({**row, "context": None} for row in example_rows(20))]
-    logs = write_logs(tmp_path / "logs" / "a.parquet", rows, row_group_size=130)
+    rows = [*example_rows(300), *({**row, "context": None} for row in example_rows(20))]
+    logs = write_logs(tmp_path / "logs" / "a.parquet", rows, row_group_size=80)
     output = tmp_path / "out"
     detectors = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind": "novelty"}]
-    config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.02})
+    config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.05})
     done = ragassay("--log-format", "json", "run", logs, output, "--config", config, env=watched(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "scoring" not in done.stdout and "520 in = 500 scored + 20 failed" in done.stdout
+    assert "scoring" not in done.stdout and "320 in = 300 scored + 20 failed" in done.stdout
     lines = progress(done.stderr)
     phases = list(dict.fromkeys(line["phase"] for line in lines))
     assert phases == [phase for phase in PHASES if phase in phases] and {"loading", "scoring", "deciding"} < set(phases)
@@ -48,8 +49,9 @@ def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_an
 
     check_addresses(tmp_path)
 
-    again = ragassay("--log-format", "json", "run", logs, output, "--config", config)
+    with without_ray():
+        again = here("--log-format", "json", "run", logs, output, "--config", config)
+        finalize = here("--log-format", "json", "finalize", output, "--config", config)
     assert {line["phase"] for line in progress(again.stderr)} == {"checking", "counting", "done"}, "no row is left to score"
-    finalize = ragassay("--log-format", "json", "finalize", output, "--config", config)
     partitions = [(line["done"], line["total"]) for line in progress(finalize.stderr) if line["stage"] == "verdicts"]
     assert partitions[-1] == (1, 1)

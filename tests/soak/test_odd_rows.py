@@ -1,13 +1,16 @@
-"""Odd rows through the default job, whose verifier runs in vLLM."""
+"""Odd rows and layouts through Ray, and through the default job, whose verifier runs in vLLM."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.corpus import rows as odd
 from tests.corpus.tally import scored_rows
 from tests.jobs.conftest import here, ragassay
-from tests.jobs.test_corpus import check_classes, write_rows
+from tests.jobs.test_corpus import check_classes, score_corpus, write_rows
+from tests.without_ray import without_ray
 
 pytestmark = pytest.mark.soak
 
@@ -20,3 +23,16 @@ def test_odd_rows_through_the_default_job(tmp_path: Path, capsys: pytest.Capture
         run = command("run", tmp_path / "logs", tmp_path / "out")
         assert run.returncode == 0 and done in run.stdout, run.stderr
     check_classes(scored_rows(tmp_path / "out"), tried, capsys)
+
+
+def test_the_corpus_has_the_same_rows_with_ray_and_without(tmp_path: Path, one_ray: None) -> None:
+    with_ray = score_corpus(tmp_path / "with")
+    with without_ray():
+        in_process = score_corpus(tmp_path / "without")
+    assert with_ray.rows_in == len(with_ray.rows)
+    assert rounded_rows(with_ray.rows) == rounded_rows(in_process.rows)
+
+
+def rounded_rows(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows without the run's ID, sorted. Sums over blocks in another order differ in a score's last digits."""
+    return sorted(re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.8f}", repr(row | {"run_id": ""})) for row in rows)
