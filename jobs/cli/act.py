@@ -290,14 +290,14 @@ def explain(
             write_feedback,
             write_review,
         )
-        from ragassay.jobs.second_pass.explain.run import LOCK, Budget, explain_output
+        from ragassay.jobs.second_pass.explain.run import LOCK, ExplainOptions, explain_output
 
         folder = open_output(output)
         require_text(read_manifest(folder), output, "`explain`")
         if stratify is not None and sample is None:
             raise ConfigError(errors.STRATIFY_WITHOUT_SAMPLE)
         job = load_job(config)
-        budget = Budget(sample, stratify, seed, budget_usd)
+        budget = ExplainOptions(sample, stratify, seed, budget_usd)
         explainer = job.escalation.explainer
         if explainer is not None:  # without one, `explain_output` raises
             check_target_files(folder, strategy or explainer.strategy, feedback, review_file)

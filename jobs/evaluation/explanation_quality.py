@@ -11,7 +11,7 @@ from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored, value_to_text
 from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.second_pass.explain import errors
-from ragassay.jobs.second_pass.explain.written import explained_rows
+from ragassay.jobs.second_pass.explain.entries import read_explanations
 from ragassay.jobs.storage.folder import Folder, read_user_table
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.reasoning.strategy import Strategy
@@ -186,7 +186,7 @@ def _share(flags: list[bool]) -> float | None:
 def _read_sentences(
     output: Folder, strategy: str, rows: Mapping[int, _OutputRow], judgments: Mapping[tuple[RowName, str, int], bool]
 ) -> Iterator[_ExplainedSentence]:
-    explained = explained_rows(output, strategy)
+    explained = read_explanations(output, strategy)
     for row_key, row in rows.items():
         for entry in explained.get(row_key, []):
             names: list[tuple[RowName, str, int]] = [

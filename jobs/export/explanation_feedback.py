@@ -16,7 +16,7 @@ from ragassay.jobs.export.write import write_parquet
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import verify_unchanged
 from ragassay.jobs.second_pass.explain import errors
-from ragassay.jobs.second_pass.explain.written import explained_rows
+from ragassay.jobs.second_pass.explain.entries import read_explanations
 from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
@@ -166,7 +166,7 @@ def _response_label(labels: list[dict[str, Any]], flagged: int) -> str | None:
 
 def _read_explained(output: Folder, strategy: str, columns: list[str]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Read the explained rows of `scored/`, with the explanations of the sentences that are flagged now."""
-    entries_by_row = explained_rows(output, strategy)
+    entries_by_row = read_explanations(output, strategy)
     for row in read_scored_rows(
         open_scored(output).require_verdicts(), ["row_key", "row_id", *dict.fromkeys(["sentences", *columns])]
     ):

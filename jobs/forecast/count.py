@@ -11,8 +11,8 @@ from ragassay.jobs.config.job import Job
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.text import Messages
 from ragassay.pipeline.reasoning.config import Reasoner
-from ragassay.pipeline.reasoning.prompt import chat_of
-from ragassay.pipeline.reasoning.purse import about_tokens
+from ragassay.pipeline.reasoning.cost_budget import estimate_tokens
+from ragassay.pipeline.reasoning.prompt import make_chat
 from ragassay.pipeline.rows import Row, select_ok_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
@@ -204,7 +204,7 @@ def _count_served(slm: Slm) -> Count:
 def _count_explained(reasoner: Reasoner, rows: Sequence[Row]) -> Asked:
     """The chats about all sentences, since any may turn out flagged. One that comes again word for word counts again."""
     chats = (
-        chat_of(reasoner.strategy, reasoner.categories, row.context, row.question, row.response, sentence)
+        make_chat(reasoner.strategy, reasoner.categories, row.context, row.question, row.response, sentence)
         for row in rows
         for sentence in row.sentences
     )
@@ -212,5 +212,5 @@ def _count_explained(reasoner: Reasoner, rows: Sequence[Row]) -> Asked:
 
 
 def _asked_by_text(chats: Iterable[Messages], answer: int, most: int) -> Asked:
-    tokens = [about_tokens([chat]) for chat in chats]
+    tokens = [estimate_tokens([chat]) for chat in chats]
     return Asked(prompts=len(tokens), tokens=sum(tokens), answers=answer * len(tokens), most_answers=most * len(tokens))

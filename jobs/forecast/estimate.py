@@ -71,7 +71,9 @@ class Forecast:
         """US dollars with usual answers, and with the longest; None without a price."""
         if self.price is None:
             return None
-        return self.price.of(self.asked.tokens, self.asked.answers), self.price.of(self.asked.tokens, self.asked.most_answers)
+        return self.price.compute_cost(self.asked.tokens, self.asked.answers), self.price.compute_cost(
+            self.asked.tokens, self.asked.most_answers
+        )
 
 
 def forecast_run(

@@ -12,7 +12,7 @@ from ragassay.jobs.report.scales import MemberScales, MemberScore, list_member_s
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.calibration.baselines import extract_words, find_nearest_passage
 from ragassay.pipeline.detectors.terms import collect_known_terms
-from ragassay.pipeline.reasoning.categories import OF_DETECTORS
+from ragassay.pipeline.reasoning.categories import DETECTOR_CATEGORIES
 from ragassay.schemas.columns import HALLUCINATED
 
 READ_COLUMNS = (
@@ -211,7 +211,9 @@ def _make_sentence(
         score=sentence["score"],
         flagged=bool(sentence["flagged"]),
         passage=evidence["passage"] if evidence["passage"] is not None else find_nearest_passage(sentence["text"], passages),
-        missing=tuple((OF_DETECTORS.get(term["kind"], ""), f"{term['kind']} {term['text']}") for term in evidence["missing"]),
+        missing=tuple(
+            (DETECTOR_CATEGORIES.get(term["kind"], ""), f"{term['kind']} {term['text']}") for term in evidence["missing"]
+        ),
         explanation=explanation,
         number=number,
         is_detailed=is_detailed,

@@ -17,7 +17,7 @@ from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import ScoreResult
 from ragassay.jobs.scoring.backfill import count_deferred
 from ragassay.jobs.scoring.register import find_waiting_partitions
-from ragassay.jobs.second_pass.escalate.run import Chosen, Escalated
+from ragassay.jobs.second_pass.escalate.run import ChosenResponses, EscalationResult
 from ragassay.jobs.verdicts.drift import check_drift
 from ragassay.jobs.verdicts.error_share import find_worst_error_share
 from ragassay.jobs.verdicts.fit import update_stats
@@ -41,7 +41,7 @@ class StepResults:
 
     scored: ScoreResult | None = None
     fitted: FitResult | None = None
-    escalated: Escalated | None = None
+    escalated: EscalationResult | None = None
 
 
 def check_run_drift(plan: RunPlan, manifest: Manifest, results: StepResults) -> DriftCheck | None:
@@ -185,12 +185,12 @@ def fold_verdicts(manifest: Manifest, scored: ScoreResult | None, fitted: FitRes
     )
 
 
-def fold_judge(manifest: Manifest, chosen: Chosen) -> Manifest:
+def fold_judge(manifest: Manifest, chosen: ChosenResponses) -> Manifest:
     """Add the judge, before it is asked and its answers are written to `escalated/`."""
     return replace(manifest, judge=chosen.judge)
 
 
-def fold_escalation(manifest: Manifest, scored: ScoreResult | None, escalated: Escalated) -> Manifest:
+def fold_escalation(manifest: Manifest, scored: ScoreResult | None, escalated: EscalationResult) -> Manifest:
     """Add the result of `escalate`. If the run counts flagged responses, the count follows the judge's decisions.
 
     Args:
@@ -206,7 +206,7 @@ def fold_escalation(manifest: Manifest, scored: ScoreResult | None, escalated: E
         rows = manifest.count_scored_rows().total()
         changes["rows"] = {"in": rows, "scored": 0, "failed": 0, "skipped": rows}
     if run.flagged is not None:
-        rise = sum(change for number, change in escalated.rise.items() if scored is None or number in scored.whole_files)
+        rise = sum(change for number, change in escalated.increase.items() if scored is None or number in scored.whole_files)
         changes["flagged"] = run.flagged + rise
     manifest = replace(
         manifest,

@@ -212,7 +212,7 @@ def _run_steps(plan: RunPlan, run: Run, console: Console) -> tuple[Manifest, Dri
         manifest, fitted = _fit_and_decide(plan, manifest, scored, console)
     if plan.escalate.is_needed:
         chosen = choose(plan, manifest)
-        if chosen.wanted:
+        if chosen.unanswered:
             manifest = _save(output, fold_judge(manifest, chosen))
         escalated = escalate(plan, manifest, chosen, console)
         manifest = _save(output, fold_escalation(manifest, scored, escalated))

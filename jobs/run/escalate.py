@@ -6,16 +6,22 @@ from dataclasses import replace
 from rich.console import Console
 
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.second_pass.escalate.run import Chosen, Escalated, apply_decisions, ask_judge, choose_responses
+from ragassay.jobs.second_pass.escalate.run import (
+    ChosenResponses,
+    EscalationResult,
+    apply_decisions,
+    ask_judge,
+    choose_responses,
+)
 from ragassay.schemas.manifest import Manifest
 
 
-def choose(plan: RunPlan, manifest: Manifest) -> Chosen:
+def choose(plan: RunPlan, manifest: Manifest) -> ChosenResponses:
     """Choose the responses for the judge. The command `escalate` chooses again if `when` or `share` has changed."""
-    return choose_responses(plan.job, plan.output, manifest, anew=not plan.options.command.reads_input)
+    return choose_responses(plan.job, plan.output, manifest, choose_again=not plan.options.command.reads_input)
 
 
-def escalate(plan: RunPlan, manifest: Manifest, chosen: Chosen, console: Console) -> Escalated:
+def escalate(plan: RunPlan, manifest: Manifest, chosen: ChosenResponses, console: Console) -> EscalationResult:
     """Ask the judge about the chosen responses and apply its decisions.
 
     Args:
@@ -27,8 +33,8 @@ def escalate(plan: RunPlan, manifest: Manifest, chosen: Chosen, console: Console
     Raises:
         RagassayError: See `pipeline.errors`. No committed answer is lost; the same command resumes.
     """
-    if chosen.wanted:
-        ask_judge(plan.job, plan.output, manifest.runs[-1].run_id, chosen.wanted, console)
+    if chosen.unanswered:
+        ask_judge(plan.job, plan.output, manifest.runs[-1].run_id, chosen.unanswered, console)
     escalated = apply_decisions(plan.job, plan.output, manifest, chosen, console)
     seconds = round(time.perf_counter() - chosen.started, 3)
     return replace(escalated, record=replace(escalated.record, seconds=seconds))

@@ -18,7 +18,7 @@ from ragassay.jobs.scoring.checkpoint import find_begun_files
 from ragassay.jobs.scoring.register import Registration, find_waiting_partitions, match_input
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import make_stages
-from ragassay.jobs.second_pass.escalate.run import judge_stages, not_escalated
+from ragassay.jobs.second_pass.escalate.run import find_unescalated, make_judge_stages
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.languages import settle_languages
 from ragassay.jobs.verdicts.partitions import find_partitions_without_verdicts
@@ -229,7 +229,7 @@ def _plan_escalate(
     require_text(manifest, output.uri, "the judge of a cascade")
     if not command.reads_input:
         open_scored(output).select_partitions(manifest.finalized).require_verdicts()
-    not_asked = set(map(hive_path, not_escalated(output, manifest).partitions))
+    not_asked = set(map(hive_path, find_unescalated(output, manifest).partitions))
     partitions = tuple(sorted(not_asked | set(finalize.partitions)))
     if not command.reads_input:
         return PlannedStep(True, partitions, "responses that are not escalated, and errors of the judge")
@@ -242,7 +242,7 @@ def _find_resources(job: Job, *, to_score: bool, to_escalate: bool) -> tuple[flo
     """Find the logical CPUs and GPUs that the most demanding step needs. Steps run one after the other."""
     plans: list[Sequence[Stage]] = [make_stages(job)] if to_score else []
     if to_escalate and job.escalation.policy:
-        plans.append(judge_stages(job, job.escalation.policy))
+        plans.append(make_judge_stages(job, job.escalation.policy))
     cpus, gpus = zip(MODEL_FREE_RESOURCES, *map(compute_needed_resources, plans), strict=True)
     return max(cpus), max(gpus)
 

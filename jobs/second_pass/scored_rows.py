@@ -13,10 +13,10 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.schemas.columns import scored_schema
 
-READ = ["row_key", "row_id", "question", "context", "response", "sentences"]
+READ_COLUMNS = ["row_key", "row_id", "question", "context", "response", "sentences"]
 
 
-def by_file(files: Sequence[DataFile], numbers: Ints, keys: Ints) -> dict[DataFile, Ints]:
+def group_by_file(files: Sequence[DataFile], numbers: Ints, keys: Ints) -> dict[DataFile, Ints]:
     """Rows by their files.
 
     Args:
@@ -27,7 +27,7 @@ def by_file(files: Sequence[DataFile], numbers: Ints, keys: Ints) -> dict[DataFi
     return {files[number]: keys[numbers == number] for number in np.unique(numbers)}
 
 
-def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys: Mapping[str, str]) -> Any:
+def make_row_source(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys: Mapping[str, str]) -> Any:
     """A Ray datasource over rows of `scored/`, with the keys of their partitions.
 
     Args:
@@ -50,7 +50,9 @@ def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys:
         return ReadTask(read, metadata, per_task_row_limit=limit)
 
     class ScoredSource(Datasource):  # type: ignore[misc]
-        schema = pa.schema([*(scored.field(name) for name in READ), *((name, pa.string()) for name in partition_keys.values())])
+        schema = pa.schema(
+            [*(scored.field(name) for name in READ_COLUMNS), *((name, pa.string()) for name in partition_keys.values())]
+        )
 
         def estimate_inmemory_data_size(self) -> int | None:
             return None
@@ -64,6 +66,6 @@ def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys:
 
 
 def _tables(fs: pafs.FileSystem, file: DataFile, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:
-    for table in read_rows_by_key(fs, file, keys, READ):
+    for table in read_rows_by_key(fs, file, keys, READ_COLUMNS):
         partition = [pa.array([file.keys.get(key)] * len(table), pa.string()) for key in partition_keys]
-        yield pa.table([*table.columns, *partition], names=[*READ, *partition_keys.values()])
+        yield pa.table([*table.columns, *partition], names=[*READ_COLUMNS, *partition_keys.values()])

@@ -19,7 +19,7 @@ from ragassay.jobs.storage.folder import open_atomic
 from ragassay.jobs.verdicts.input_order import read_in_input_order
 from ragassay.jobs.verdicts.judge_files import NO_JUDGE_FILES, JudgeFiles
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.cascade.decide import Decisions, with_judge
+from ragassay.pipeline.cascade.decide import JudgeDecisions, replace_verdicts
 from ragassay.pipeline.members import SCORE_COLUMNS, read_scores_contained
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, count_bins, merge_histograms
@@ -116,11 +116,11 @@ def finalize_partition(
 
 
 def _finalize_batches(
-    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: VerdictSettings, decisions: Decisions | None
+    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: VerdictSettings, decisions: JudgeDecisions | None
 ) -> Iterator[pa.RecordBatch]:
     for batch in raw:
         scored = finalize_rows(batch, schema, settings)
-        yield scored if decisions is None else with_judge(scored, decisions)
+        yield scored if decisions is None else replace_verdicts(scored, decisions)
 
 
 def _group_rows(scored: Iterable[pa.RecordBatch], counts: FinalizedPartition) -> Iterator[pa.Table]:

@@ -9,7 +9,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.output.partitions import hive_path, list_partition_files
 from ragassay.jobs.output.scored_dataset import read_file_batches
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.cascade.decide import Decisions, decisions_of
+from ragassay.pipeline.cascade.decide import JudgeDecisions, make_decisions
 from ragassay.schemas.escalated import ESCALATED, escalated_partition_path
 from ragassay.schemas.manifest import Manifest
 
@@ -30,11 +30,11 @@ class JudgeFiles:
     below: float
     files: tuple[str, ...]
 
-    def read(self, fs: pafs.FileSystem) -> Decisions | None:
+    def read(self, fs: pafs.FileSystem) -> JudgeDecisions | None:
         """Read the decisions; None if there are none."""
         if not self.files:
             return None
-        return decisions_of(pa.Table.from_batches(read_file_batches(fs, self.files, COLUMNS)), self.judge, self.below)
+        return make_decisions(pa.Table.from_batches(read_file_batches(fs, self.files, COLUMNS)), self.judge, self.below)
 
 
 NO_JUDGE_FILES = JudgeFiles("", 0.0, ())

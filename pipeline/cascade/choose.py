@@ -7,12 +7,12 @@ import numpy as np
 from ragassay.pipeline.arrays import Floats, Ints
 
 
-def round_down(share: float, rows: int) -> int:
+def count_share_rows(share: float, rows: int) -> int:
     """Whole rows of a share, as it is written: 0.29 of 100 are 29."""
     return int(Fraction(repr(float(share))) * rows)
 
 
-def most_doubtful(keys: Ints, certainty: Floats, share: float) -> Ints:
+def select_most_doubtful(keys: Ints, certainty: Floats, share: float) -> Ints:
     """The rows that a share takes.
 
     Args:
@@ -24,4 +24,4 @@ def most_doubtful(keys: Ints, certainty: Floats, share: float) -> Ints:
         Their places, ascending. A larger share takes the same and more.
     """
     order = np.lexsort((keys, certainty))
-    return np.sort(np.asarray(order, dtype=np.int64)[: round_down(share, len(keys))])
+    return np.sort(np.asarray(order, dtype=np.int64)[: count_share_rows(share, len(keys))])

@@ -13,19 +13,19 @@ from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, SCORED_SENTENCE, SU
 
 
 @dataclass(frozen=True)
-class Decisions:
+class JudgeDecisions:
     """What a judge says of the rows that it could decide.
 
     Attributes:
         judge: Its name.
-        below: It finds a sentence unsupported whose value lies below.
+        flags_below: It finds a sentence unsupported whose value lies below.
         keys: `row_key` of each row, ascending, all different.
         counts: Sentences of each, > 0.
         values: A value a sentence, of all rows one after the other, as float32 gives it.
     """
 
     judge: str
-    below: float
+    flags_below: float
     keys: Ints
     counts: Ints
     values: Floats
@@ -40,14 +40,14 @@ class Decisions:
     def _starts(self) -> Ints:
         return np.cumsum(self.counts) - self.counts
 
-    def places(self, keys: Ints) -> Ints:
+    def find_indices(self, keys: Ints) -> Ints:
         """Where rows stand among the decisions; -1 for a row that is not decided."""
         if not len(self.keys):
             return np.full(len(keys), -1)
         near = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[near] == keys, near, -1)
 
-    def of_sentences(self, places: Ints) -> Floats:
+    def list_sentence_values(self, places: Ints) -> Floats:
         """Values of the sentences of some of the rows, one after the other."""
         counts = self.counts[places]
         starts = np.repeat(self._starts[places] - (np.cumsum(counts) - counts), counts)
@@ -55,27 +55,27 @@ class Decisions:
         return values
 
 
-def decisions_of(table: pa.Table, judge: str, below: float) -> Decisions:
+def make_decisions(table: pa.Table, judge: str, flags_below: float) -> JudgeDecisions:
     """The decisions in rows of `escalated/`: those with the judge's member.
 
     Args:
         table: Columns `row_key` and `judge` (`schemas.columns.MEMBER`, or as much of it as has `sentence_scores`).
         judge: Name of the judge.
-        below: Value below which it finds a sentence unsupported.
+        flags_below: Value below which it finds a sentence unsupported.
     """
     table = table.filter(pc.is_valid(table["judge"])).sort_by("row_key").combine_chunks()
     member = pa.concat_arrays(table["judge"].chunks) if len(table) else pa.array([], table["judge"].type)
     values = member.field("sentence_scores")
-    return Decisions(
+    return JudgeDecisions(
         judge=judge,
-        below=below,
+        flags_below=flags_below,
         keys=table["row_key"].to_numpy(),
         counts=pc.list_value_length(values).to_numpy(zero_copy_only=False).astype(np.int64),
         values=values.flatten().to_numpy(zero_copy_only=False).astype(np.float64),
     )
 
 
-def with_judge(scored: pa.RecordBatch, decisions: Decisions) -> pa.RecordBatch:
+def replace_verdicts(scored: pa.RecordBatch, decisions: JudgeDecisions) -> pa.RecordBatch:
     """Rows of `scored/` with a judge's decisions: its verdict is the row's, and its flags are those of the sentences.
 
     A response is hallucinated iff its worst sentence's value lies below the judge's limit, a sentence is flagged iff its own
@@ -89,15 +89,15 @@ def with_judge(scored: pa.RecordBatch, decisions: Decisions) -> pa.RecordBatch:
     Raises:
         OutputError: The judge was asked about other sentences.
     """
-    places = decisions.places(scored["row_key"].to_numpy())
+    places = decisions.find_indices(scored["row_key"].to_numpy())
     decided = (places >= 0) & scored["verdict"].is_valid().to_numpy(zero_copy_only=False)
     if not decided.any():
         return scored
     mine = places[decided]
     score = np.full(scored.num_rows, np.nan)
     score[decided] = decisions.scores[mine]
-    words = np.where(score[decided] < decisions.below, HALLUCINATED, SUPPORTED)
-    flags = decisions.of_sentences(mine) < decisions.below
+    words = np.where(score[decided] < decisions.flags_below, HALLUCINATED, SUPPORTED)
+    flags = decisions.list_sentence_values(mine) < decisions.flags_below
     columns = {
         "verdict": _replaced(scored["verdict"], decided, words),
         "decided_by": _replaced(scored["decided_by"], decided, np.full(len(mine), decisions.judge)),
@@ -108,7 +108,7 @@ def with_judge(scored: pa.RecordBatch, decisions: Decisions) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=scored.schema)
 
 
-def by_ensemble(verdicts: pa.Array) -> pa.Array:
+def make_decided_by(verdicts: pa.Array) -> pa.Array:
     """`decided_by` of rows with these verdicts, of which no judge has said anything."""
     return pc.if_else(pc.is_valid(verdicts), ENSEMBLE, pa.scalar(None, pa.string()))
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ragassay.pipeline.arrays import Bools, Ints
 
-WARM_UP = 5
+WARM_UP_ROWS = 5
 """Rows at the beginning of the order that are never escalated; they make the first threshold."""
 
 Scores = npt.NDArray[np.float32]
@@ -25,7 +25,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Segment:
+class ScoreTotal:
     """What the rows behind or before others come down to.
 
     Attributes:
@@ -36,12 +36,12 @@ class Segment:
     count: int = 0
     total: int = 0
 
-    def __add__(self, other: "Segment") -> "Segment":
+    def __add__(self, other: "ScoreTotal") -> "ScoreTotal":
         """Both together."""
-        return Segment(self.count + other.count, self.total + other.total)
+        return ScoreTotal(self.count + other.count, self.total + other.total)
 
 
-def segment_of(scores: Scores) -> Segment:
+def sum_scores(scores: Scores) -> ScoreTotal:
     """The segment that rows make.
 
     Args:
@@ -51,10 +51,10 @@ def segment_of(scores: Scores) -> Segment:
     total = 0
     for shift in np.unique(shifts).tolist():
         total += int(mantissas[shifts == shift].sum()) << shift
-    return Segment(len(scores), total)
+    return ScoreTotal(len(scores), total)
 
 
-def escalated(scores: Scores, before: Segment = Segment()) -> Bools:
+def select_escalated(scores: Scores, before: ScoreTotal = ScoreTotal()) -> Bools:
     """Which rows are escalated: each is compared with the mean of those before it, and counts for those behind it.
 
     Args:
@@ -68,17 +68,17 @@ def escalated(scores: Scores, before: Segment = Segment()) -> Bools:
         part = slice(start, start + _CHUNK)
         for i, (mantissa, shift) in enumerate(zip(mantissas[part].tolist(), shifts[part].tolist(), strict=True), start):
             score = mantissa << shift
-            found[i] = count >= WARM_UP and score * count >= total
+            found[i] = count >= WARM_UP_ROWS and score * count >= total
             count, total = count + 1, total + score
     return found
 
 
-def scan(parts: Sequence[Scores], before: Segment = Segment()) -> list[Bools]:
+def scan(parts: Sequence[Scores], before: ScoreTotal = ScoreTotal()) -> list[Bools]:
     """`escalated` of consecutive parts of an order, each of which needs of those before it the segment alone."""
     found = []
     for part in parts:
-        found.append(escalated(part, before))
-        before = before + segment_of(part)
+        found.append(select_escalated(part, before))
+        before = before + sum_scores(part)
     return found
 
 

@@ -30,7 +30,7 @@ class Explanation:
         consistent: Whether it agrees that the sentence is a hallucination; None under `vanilla`, which can't say.
     """
 
-    outcome: AnswerStatus
+    status: AnswerStatus
     error: str | None = None
     category: str | None = None
     reason: str | None = None
@@ -51,7 +51,7 @@ def read_answer(text: str, strategy: Strategy, categories: Sequence[Category], p
         said = json.loads(match[1] if (match := _FENCE.match(text.strip())) else text)
     except (ValueError, RecursionError):
         return _unreadable("the answer is no JSON")
-    if fault := _fault(said, strategy.answer_schema(categories)):
+    if fault := _fault(said, strategy.make_answer_schema(categories)):
         return _unreadable(fault)
     reason, quote = (encode_safely(said[name]).strip() for name in ("reason", "evidence"))
     category, consistent = None, None

@@ -11,13 +11,13 @@ from ragassay.pipeline.engines.text import Completion, CompletionOptions, Messag
 from ragassay.pipeline.listener import report_answered
 from ragassay.pipeline.reasoning.answer import Explanation, read_answer
 from ragassay.pipeline.reasoning.config import Reasoner
-from ragassay.pipeline.reasoning.prompt import chat_of, request_of
-from ragassay.pipeline.reasoning.purse import Purse
+from ragassay.pipeline.reasoning.cost_budget import CostBudget
+from ragassay.pipeline.reasoning.prompt import hash_request, make_chat
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanations import RETRIED_STATUSES, AnswerStatus
 
 
-class Answers(Protocol):
+class AnswerStore(Protocol):
     """Where answers are kept from the moment they come until their rows are written."""
 
     def get(self, request: str) -> Completion | None:
@@ -30,7 +30,7 @@ class Answers(Protocol):
 
 
 @dataclass(frozen=True)
-class Flagged:
+class FlaggedResponse:
     """A response with flagged sentences.
 
     Attributes:
@@ -46,7 +46,7 @@ class Flagged:
     sentences: Mapping[int, str]
 
 
-class Questions:
+class ReasonerClient:
     """Asks a model, and remembers what it is being asked. Several threads may use it at once."""
 
     def __init__(
@@ -55,8 +55,8 @@ class Questions:
         strategy: Strategy,
         identity: Mapping[str, Any],
         engine: TextEngine,
-        answers: Answers,
-        purse: Purse | None = None,
+        answers: AnswerStore,
+        purse: CostBudget | None = None,
     ) -> None:
         """Take what is asked with.
 
@@ -70,16 +70,16 @@ class Questions:
         """
         self._reasoner, self._strategy, self._identity = reasoner, strategy, identity
         self._engine, self._answers, self._purse = engine, answers, purse
-        schema = strategy.answer_schema(reasoner.categories) if reasoner.structured else None
+        schema = strategy.make_answer_schema(reasoner.categories) if reasoner.structured else None
         self._wanted = CompletionOptions(reasoner.max_tokens, schema)
         self._asking: dict[str, Future[Completion]] = {}
         self._lock = Lock()
 
-    def explain(self, rows: Sequence[Flagged]) -> list[list[dict[str, Any]]]:
+    def explain_responses(self, responses: Sequence[FlaggedResponse]) -> list[list[dict[str, Any]]]:
         """What the model says of every flagged sentence.
 
         Args:
-            rows: Responses.
+            responses: Responses with flagged sentences.
 
         Returns:
             For each row one entry a flagged sentence, as `schemas.explanations.EXPLANATION` has it.
@@ -87,28 +87,30 @@ class Questions:
         Raises:
             ModelError: The model can't be used.
         """
-        chats = [contain_item(self._chats, row, _failed) for row in rows]
+        chats = [contain_item(self._chats, row, _failed) for row in responses]
         answers = self._answered({request: chat for one in chats if isinstance(one, dict) for request, chat in one.values()})
 
         def make_entries(index: int) -> list[dict[str, Any]]:
             row_chats = chats[index]
             if isinstance(row_chats, Explanation):
-                return _without_answer(rows[index], row_chats)
-            return [self._entry(rows[index], number, request, answers[request]) for number, (request, _) in row_chats.items()]
+                return _without_answer(responses[index], row_chats)
+            return [
+                self._entry(responses[index], number, request, answers[request]) for number, (request, _) in row_chats.items()
+            ]
 
         results = []
-        for index, row in enumerate(rows):
+        for index, row in enumerate(responses):
             entries = contain_item(make_entries, index, _failed)
             results.append(_without_answer(row, entries) if isinstance(entries, Explanation) else entries)
         return results
 
-    def _chats(self, row: Flagged) -> dict[int, tuple[str, Messages]] | Explanation:
+    def _chats(self, row: FlaggedResponse) -> dict[int, tuple[str, Messages]] | Explanation:
         """Sentence -> the request about it, and its chat."""
         found = {}
         passages = [passage for passage in row.context if passage]
         for number, text in row.sentences.items():
-            chat = chat_of(self._strategy, self._reasoner.categories, passages, row.question, row.response, text)
-            found[number] = request_of(self._identity, chat), chat
+            chat = make_chat(self._strategy, self._reasoner.categories, passages, row.question, row.response, text)
+            found[number] = hash_request(self._identity, chat), chat
         return found
 
     def _answered(self, asked: Mapping[str, Messages]) -> dict[str, Completion]:
@@ -158,12 +160,12 @@ class Questions:
         if requests:
             self._engine.complete(messages, self._wanted, done, allowed)
 
-    def _entry(self, row: Flagged, number: int, request: str, completion: Completion) -> dict[str, Any]:
+    def _entry(self, row: FlaggedResponse, number: int, request: str, completion: Completion) -> dict[str, Any]:
         if completion.text is None:
             return _entry(number, Explanation(completion.status, completion.error), completion, request)
         found = read_answer(completion.text, self._strategy, self._reasoner.categories, row.context)
-        if found.outcome is AnswerStatus.UNREADABLE and completion.error:
-            found = Explanation(found.outcome, completion.error)
+        if found.status is AnswerStatus.UNREADABLE and completion.error:
+            found = Explanation(found.status, completion.error)
         return _entry(number, found, completion, request)
 
 
@@ -171,7 +173,7 @@ def _failed(error: Exception) -> Any:
     return Explanation(AnswerStatus.ERROR, describe_fault(error))
 
 
-def _without_answer(row: Flagged, explanation: Explanation) -> list[dict[str, Any]]:
+def _without_answer(row: FlaggedResponse, explanation: Explanation) -> list[dict[str, Any]]:
     """A row whose chats could not be made, or whose answers not be read."""
     return [_entry(number, explanation, Completion(AnswerStatus.ERROR), None) for number in row.sentences]
 
@@ -187,11 +189,11 @@ def _entry(number: int, explanation: Explanation, completion: Completion, reques
         "prompt_tokens": completion.prompt_tokens,
         "completion_tokens": completion.completion_tokens,
         "request": request,
-        "status": explanation.outcome.value,
+        "status": explanation.status.value,
         "error": explanation.error,
     }
 
 
-def flagged_sentences(sentences: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+def select_flagged_sentences(sentences: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     """Number in the response -> text of each flagged sentence, from a row of `scored/`."""
     return {number: sentence["text"] for number, sentence in enumerate(sentences) if sentence["flagged"]}

@@ -41,7 +41,7 @@ CATEGORIES = (
 )
 """Taken if a job names none. Each stands for a way in which answers go wrong, see docs/how-to/larger-model.md."""
 
-OF_DETECTORS = {
+DETECTOR_CATEGORIES = {
     EntityKind.NUMBER: "wrong_value",
     EntityKind.DATE: "wrong_value",
     EntityKind.NAME: "wrong_entity",
@@ -50,7 +50,7 @@ OF_DETECTORS = {
 """Category of what a detector finds missing from the context."""
 
 
-def fault_of_categories(categories: Sequence[Category]) -> PydanticCustomError | None:
+def find_category_fault(categories: Sequence[Category]) -> PydanticCustomError | None:
     """What is wrong with a list of categories; None if nothing is."""
     names = [category.name for category in categories]
     if len(set(names)) != len(names):

@@ -10,8 +10,8 @@ from ragassay.pipeline.engines.server import ServerSettings
 from ragassay.pipeline.engines.settings import EngineSettings
 from ragassay.pipeline.engines.text import TextEngine
 from ragassay.pipeline.engines.vllm_engine import VllmSettings
-from ragassay.pipeline.reasoning.categories import CATEGORIES, Category, fault_of_categories
-from ragassay.pipeline.reasoning.prompt import prompt_identity
+from ragassay.pipeline.reasoning.categories import CATEGORIES, Category, find_category_fault
+from ragassay.pipeline.reasoning.prompt import hash_prompt
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.slm.config import Replicas
 
@@ -19,7 +19,7 @@ TextEngineConfig = Annotated[VllmSettings | ServerSettings, Field(discriminator=
 """The engines that answer in text."""
 
 
-NOT_OF_ANSWERS = {"max_model_len", "top_logprobs"}
+SCORE_ONLY_SETTINGS = {"max_model_len", "top_logprobs"}
 """Settings of engines that scores depend on and whole answers don't."""
 
 
@@ -36,7 +36,7 @@ class Price(BaseModel):
     input: float = Field(ge=0)
     output: float = Field(ge=0)
 
-    def of(self, prompt_tokens: float, completion_tokens: float) -> float:
+    def compute_cost(self, prompt_tokens: float, completion_tokens: float) -> float:
         """US dollars for so many tokens."""
         return (self.input * prompt_tokens + self.output * completion_tokens) / 1_000_000
 
@@ -68,10 +68,10 @@ class Reasoner(Model):
     def identity(self, strategy: Strategy) -> dict[str, Any]:
         """What explanations depend on beside the weights: all settings, but for those that no answer depends on."""
         kept = self.model_dump(mode="json", include={"max_tokens", "structured"})
-        engine = {key: value for key, value in self.engine.identity().items() if key not in NOT_OF_ANSWERS}
-        return {**kept, "prompt": prompt_identity(strategy, self.categories), **engine}
+        engine = {key: value for key, value in self.engine.identity().items() if key not in SCORE_ONLY_SETTINGS}
+        return {**kept, "prompt": hash_prompt(strategy, self.categories), **engine}
 
-    def load(self, threads: int) -> TextEngine:
+    def load_engine(self, threads: int) -> TextEngine:
         """Load it.
 
         Raises:
@@ -89,7 +89,7 @@ class Reasoner(Model):
     @model_validator(mode="after")
     def _can_explain(self) -> "Reasoner":
         served = isinstance(self.engine, ServerSettings)
-        if fault := fault_of_categories(self.categories):
+        if fault := find_category_fault(self.categories):
             raise fault
         if served and (self.adapter or self.model == "embedded"):
             raise PydanticCustomError(
@@ -100,7 +100,7 @@ class Reasoner(Model):
         return self
 
 
-def settled(reasoner: Reasoner) -> Reasoner:
+def resolve_engine(reasoner: Reasoner) -> Reasoner:
     """With what it leaves to the machine settled as on this one; see `EngineSettings.resolve`."""
     engine: EngineSettings = reasoner.engine
     return reasoner.model_copy(update={"engine": engine.resolve(reasoner.replicas.num_gpus)})

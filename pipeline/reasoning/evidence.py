@@ -7,7 +7,7 @@ from typing import NamedTuple
 _LIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-", "‑": "-", "\u00a0": " "})
 _WORD = re.compile(r"\w")
 _SPACE = re.compile(r"\s+")
-SHORTEST = 3
+MIN_QUOTE_LENGTH = 3
 """Characters that a quote has at least: less would be found anywhere."""
 
 
@@ -38,7 +38,7 @@ def find_quote(quote: str, passages: Sequence[str | None]) -> Evidence | None:
         The first place at the borders of words; None where there is none, or the quote is too short to mean anything.
     """
     wanted = _SPACE.sub(" ", _alike(quote)).strip(" \"'.…")
-    if len(wanted) < SHORTEST or not _WORD.search(wanted):
+    if len(wanted) < MIN_QUOTE_LENGTH or not _WORD.search(wanted):
         return None
     pattern = re.compile(r"\s+".join(map(re.escape, wanted.split(" "))))
     for number, passage in enumerate(passages):

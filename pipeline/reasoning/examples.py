@@ -35,7 +35,7 @@ class Example:
 
 
 @lru_cache(maxsize=1)
-def examples() -> tuple[Example, ...]:
+def load_examples() -> tuple[Example, ...]:
     """The bundled examples."""
     found = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
     return tuple(Example(**{**one, "passages": tuple(one["passages"])}) for one in found)

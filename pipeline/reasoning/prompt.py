@@ -7,11 +7,11 @@ from typing import Any
 
 from ragassay.pipeline.engines.text import Messages
 from ragassay.pipeline.reasoning.categories import Category
-from ragassay.pipeline.reasoning.examples import Example, examples
+from ragassay.pipeline.reasoning.examples import Example, load_examples
 from ragassay.pipeline.reasoning.strategy import UNKNOWN, Strategy
 
 
-def chat_of(
+def make_chat(
     strategy: Strategy,
     categories: Sequence[Category],
     passages: Sequence[str],
@@ -34,12 +34,12 @@ def chat_of(
     return [*_before(strategy, categories), {"role": "user", "content": _data(passages, question, response, sentence)}]
 
 
-def prompt_identity(strategy: Strategy, categories: Sequence[Category]) -> str:
+def hash_prompt(strategy: Strategy, categories: Sequence[Category]) -> str:
     """Hash of what every chat of a strategy begins with, and of the form that answers have."""
-    return _hash([list(_before(strategy, categories)), strategy.answer_schema(categories)])
+    return _hash([list(_before(strategy, categories)), strategy.make_answer_schema(categories)])
 
 
-def request_of(identity: Mapping[str, Any], chat: Messages) -> str:
+def hash_request(identity: Mapping[str, Any], chat: Messages) -> str:
     """Hash of all that an answer depends on."""
     return _hash([identity, list(chat)])
 
@@ -50,8 +50,8 @@ def _hash(data: Any) -> str:
 
 def _before(strategy: Strategy, categories: Sequence[Category]) -> Iterator[Mapping[str, str]]:
     """Instructions and worked examples."""
-    yield {"role": "system", "content": strategy.instructions(categories)}
-    for example in examples():
+    yield {"role": "system", "content": strategy.make_instructions(categories)}
+    for example in load_examples():
         answer = _answer(example, strategy, categories)
         if answer is not None:
             asked = _data(example.passages, example.question, example.response, example.sentence)

@@ -42,7 +42,7 @@ class Strategy(StrEnum):
     FALLBACK = "fallback"
     CATEGORIZED = "categorized"
 
-    def instructions(self, categories: Sequence[Category]) -> str:
+    def make_instructions(self, categories: Sequence[Category]) -> str:
         """The system message."""
         match self:
             case Strategy.VANILLA:
@@ -54,7 +54,7 @@ class Strategy(StrEnum):
                 listed = "\n".join(f"  {category.name}: {category.meaning}" for category in categories)
                 return _TASK + _CATEGORY.format(categories=listed, supported=supported)
 
-    def answer_schema(self, categories: Sequence[Category]) -> dict[str, Any]:
+    def make_answer_schema(self, categories: Sequence[Category]) -> dict[str, Any]:
         """JSON schema of an answer, within what every server's strict mode takes. The verdict comes last, after its grounds."""
         properties: dict[str, Any] = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
         if self is Strategy.CATEGORIZED:

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from ragassay.pipeline.attach import set_columns
 from ragassay.pipeline.engines.environment import engine_environment
-from ragassay.pipeline.reasoning.ask import Answers, Flagged, Questions, flagged_sentences
+from ragassay.pipeline.reasoning.ask import AnswerStore, FlaggedResponse, ReasonerClient, select_flagged_sentences
 from ragassay.pipeline.reasoning.config import Reasoner
-from ragassay.pipeline.reasoning.purse import Purse
+from ragassay.pipeline.reasoning.cost_budget import CostBudget
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.explanations import EXPLANATION
@@ -37,8 +37,8 @@ class ExplainStage(Stage):
     identity: Mapping[str, Any]
     run_id: str
     threads: int
-    open_answers: Callable[[], Answers]
-    purse: Callable[[], Purse] | None = None
+    open_answers: Callable[[], AnswerStore]
+    make_budget: Callable[[], CostBudget] | None = None
 
     name = "explain"
     columns_in = TEXT_COLUMNS
@@ -58,20 +58,22 @@ class ExplainStage(Stage):
 
     def setup(self) -> None:
         """Load the reasoner."""
-        engine = self.reasoner.load(self.threads)
-        purse = self.purse() if self.purse else None
-        self._questions = Questions(self.reasoner, self.strategy, self.identity, engine, self.open_answers(), purse)
+        engine = self.reasoner.load_engine(self.threads)
+        purse = self.make_budget() if self.make_budget else None
+        self._client = ReasonerClient(self.reasoner, self.strategy, self.identity, engine, self.open_answers(), purse)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Convert rows of `scored/` with flagged sentences to rows of `explanations/`."""
         rows = [
-            Flagged(row["context"] or [], row["question"] or "", row["response"] or "", flagged_sentences(row["sentences"]))
+            FlaggedResponse(
+                row["context"] or [], row["question"] or "", row["response"] or "", select_flagged_sentences(row["sentences"])
+            )
             for row in table.select(TEXT_COLUMNS).to_pylist()
         ]
         values: dict[str, list[Any]] = {
             "strategy": [self.strategy.value] * len(rows),
             "model": [self.reasoner.model] * len(rows),
             "run_id": [self.run_id] * len(rows),
-            "explanations": self._questions.explain(rows),
+            "explanations": self._client.explain_responses(rows),
         }
         return set_columns(table.drop_columns(TEXT_COLUMNS), self.columns_out, values)

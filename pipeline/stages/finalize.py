@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.probability import predict_probabilities
-from ragassay.pipeline.cascade.decide import by_ensemble
+from ragassay.pipeline.cascade.decide import make_decided_by
 from ragassay.pipeline.contain import contain, describe_fault
 from ragassay.pipeline.members import read_scores
 from ragassay.pipeline.stages.measured_language import find_other_languages, other_language_error
@@ -99,7 +99,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
         "probability": _compute_probability(settings.probability, score),
         "verdict": verdict,
         "threshold": pa.array([tau] * size, type=pa.float64()),
-        "decided_by": by_ensemble(verdict),
+        "decided_by": make_decided_by(verdict),
         "judge_score": pa.nulls(size, pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
         "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),

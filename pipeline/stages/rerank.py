@@ -43,14 +43,14 @@ class RerankStage(Stage):
     def setup(self) -> None:
         """Load the model."""
         gpus = self.rerank.replicas.num_gpus
-        self._reader = UncertaintyModel(self.rerank, self.rerank.engine, gpus=gpus, threads=self.threads)
-        self._encoder = make_answer_encoder(self.rerank, self._reader.tokenizer)
-        self._sentences_of = make_sentence_splitter(*self.splitter)
+        self._model = UncertaintyModel(self.rerank, self.rerank.engine, gpus=gpus, threads=self.threads)
+        self._encoder = make_answer_encoder(self.rerank, self._model.tokenizer)
+        self._split_sentences = make_sentence_splitter(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Rank the passages of rows with status ok; leave other rows unchanged."""
         indices, rows = select_rerank_rows(table)
-        results = rank_passages(rows, self.rerank, self._encoder, self._reader, self._sentences_of)
+        results = rank_passages(rows, self.rerank, self._encoder, self._model, self._split_sentences)
         additions = [
             {"usage": [result.make_usage_record("rerank")], "passage_order": result.order, "error": result.note}
             for result in results

@@ -60,12 +60,12 @@ class SlmStage(Stage):
         self._engine = EngineThread(lambda: slm.load_engine(threads), f"SLM {slm.name!r}")
         self._builder = PromptBuilder(slm, self._engine.tokenizer)
         self._engine.warm_up([*self._builder.yes, *self._builder.no])
-        self._sentences_of = make_sentence_splitter(*self.splitter)
+        self._split_sentences = make_sentence_splitter(*self.splitter)
         self._known: OrderedDict[bytes, RowScore] = OrderedDict()
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Score the rows with status ok; leave other rows unchanged."""
         indices, rows = select_ok_rows(table, self.keep_best)
-        results = score_rows(rows, self.slm, self._builder, self._engine, self._sentences_of, self._known)
+        results = score_rows(rows, self.slm, self._builder, self._engine, self._split_sentences, self._known)
         drop_oldest(self._known)
         return attach_scores(table, self.slm, indices, results)

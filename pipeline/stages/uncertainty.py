@@ -47,9 +47,9 @@ class UncertaintyStage(Stage):
     def setup(self) -> None:
         """Load the model."""
         first = self.members[0]
-        self._reader = UncertaintyModel(first, first.engine, gpus=first.replicas.num_gpus, threads=self.threads)
-        self._encoder = make_answer_encoder(first, self._reader.tokenizer)
-        self._sentences_of = make_sentence_splitter(*self.splitter)
+        self._model = UncertaintyModel(first, first.engine, gpus=first.replicas.num_gpus, threads=self.threads)
+        self._encoder = make_answer_encoder(first, self._model.tokenizer)
+        self._split_sentences = make_sentence_splitter(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Measure the rows with status ok; leave other rows unchanged."""
@@ -61,7 +61,7 @@ class UncertaintyStage(Stage):
             UncertaintyRow(row, row_spans, [text for text in logged_samples[i] or () if text])
             for i, row, row_spans in zip(indices, rows, spans, strict=True)
         ]
-        results = measure_rows(responses, self.members, self._encoder, self._reader, self._sentences_of)
+        results = measure_rows(responses, self.members, self._encoder, self._model, self._split_sentences)
         return attach(table, OUTPUT_COLUMNS, dict(zip(indices, map(self._make_update, results), strict=True)))
 
     def _make_update(self, result: RowUncertainty) -> RowUpdate:

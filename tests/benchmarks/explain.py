@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.evaluation.explanation_quality import PAPER_F1
 from ragassay.pipeline.engines.text import Completion
-from ragassay.pipeline.reasoning.ask import Flagged, Questions
-from ragassay.pipeline.reasoning.config import settled
+from ragassay.pipeline.reasoning.ask import FlaggedResponse, ReasonerClient
+from ragassay.pipeline.reasoning.config import resolve_engine
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanations import AnswerStatus
 
@@ -62,9 +62,9 @@ def sample(path: Path, rows: int) -> list[dict[str, Any]]:
     return chosen
 
 
-def flagged(row: dict[str, Any], order: str = "") -> Flagged:
+def flagged(row: dict[str, Any], order: str = "") -> FlaggedResponse:
     response = f"{row['response']} {order}".strip()
-    return Flagged(row["context"], row["question"] or "", response, {0: response})
+    return FlaggedResponse(row["context"], row["question"] or "", response, {0: response})
 
 
 def share(part: int, whole: int) -> str:
@@ -108,8 +108,8 @@ def main() -> None:
     options = parser.parse_args()
     job = load_job(options.job)
     assert job.escalation.explainer is not None, "the job file needs `explain:`"
-    reasoner = settled(job.escalation.explainer)
-    engine = reasoner.load(threads=2)
+    reasoner = resolve_engine(job.escalation.explainer)
+    engine = reasoner.load_engine(threads=2)
     kept = Kept(options.out.with_name(options.out.name + ".answers"))
     lines = [HEAD]
 
@@ -124,14 +124,14 @@ def main() -> None:
         rows = sample(path, options.rows)
         for strategy in options.strategies:
             identity = {**reasoner.engine.identify_weights(reasoner), **reasoner.identity(strategy)}
-            questions = Questions(reasoner, strategy, identity, engine, kept)
-            entries = [entry for (entry,) in questions.explain([flagged(row) for row in rows])]
+            questions = ReasonerClient(reasoner, strategy, identity, engine, kept)
+            entries = [entry for (entry,) in questions.explain_responses([flagged(row) for row in rows])]
             tell(line(path.stem, strategy, rows, entries))
             if strategy is Strategy.CATEGORIZED:
                 wrong = [row for row in rows if row["hallucinated"]]
                 found = {"": [e for r, e in zip(rows, entries, strict=True) if r["hallucinated"]]}
                 for order in ORDERS:
-                    found[order] = [entry for (entry,) in questions.explain([flagged(row, order) for row in wrong])]
+                    found[order] = [entry for (entry,) in questions.explain_responses([flagged(row, order) for row in wrong])]
                 said = [Counter(entry["consistent"] for entry in some) for some in found.values()]
                 orders.append(f"| {path.stem} | {' | '.join(share(s[False], s[False] + s[True]) for s in said)} |")
     tell("\nTaken for no hallucination under `categorized`, of hallucinated responses whose answer could be read:\n")

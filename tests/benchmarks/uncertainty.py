@@ -25,7 +25,7 @@ from ragassay.jobs.config.job import Job
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share, extract_words
 from ragassay.pipeline.calibration.metrics import compute_auroc, draw_resampling_weights, number_groups
-from ragassay.pipeline.cascade.dynamic import escalated
+from ragassay.pipeline.cascade.dynamic import select_escalated
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.stages.slm import SlmStage
 from ragassay.pipeline.stages.split import SplitStage
@@ -123,7 +123,7 @@ def thresholds(asked: Asked) -> Iterator[str]:
     for seed in range(ORDERS):
         order = np.random.default_rng(seed).permutation(len(doubt))
         past = np.zeros(len(doubt), dtype=bool)
-        past[order] = escalated(doubt[order])
+        past[order] = select_escalated(doubt[order])
         found.append(_rates(past, wrong))
     spread = np.std([rates[2] for rates in found])
     yield _line(f"dynamic, {ORDERS} random orders", np.mean(found, axis=0), f" (sd {spread:.3f})")

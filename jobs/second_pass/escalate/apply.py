@@ -14,13 +14,13 @@ from ragassay.jobs.output.snapshot import add_verdicts_id
 from ragassay.jobs.storage.folder import open_atomic
 from ragassay.jobs.verdicts.judge_files import JudgeFiles
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.cascade.decide import Decisions, with_judge
+from ragassay.pipeline.cascade.decide import JudgeDecisions, replace_verdicts
 from ragassay.pipeline.verdict.threshold import decide_verdicts
 from ragassay.schemas.columns import HALLUCINATED
 
 
 @dataclass
-class Applied:
+class VerdictChanges:
     """What a judge's decisions came to.
 
     Attributes:
@@ -31,10 +31,10 @@ class Applied:
 
     changed: int = 0
     flagged: int = 0
-    rise: Counter[int] = field(default_factory=Counter)
+    increase: Counter[int] = field(default_factory=Counter)
 
 
-def apply_file(fs: pafs.FileSystem, file: DataFile, judged: JudgeFiles, keys: Ints, verdicts_id: str = "") -> Applied:
+def rewrite_file(fs: pafs.FileSystem, file: DataFile, judged: JudgeFiles, keys: Ints, verdicts_id: str = "") -> VerdictChanges:
     """Write a file of `scored/` anew, with the judge's decisions.
 
     Args:
@@ -44,19 +44,21 @@ def apply_file(fs: pafs.FileSystem, file: DataFile, judged: JudgeFiles, keys: In
         keys: `row_key`s of the rows whose change is counted.
         verdicts_id: Id of the verdicts that are written.
     """
-    done, decisions = Applied(), judged.read(fs)
+    done, decisions = VerdictChanges(), judged.read(fs)
     if decisions is None:
         return done
     named = add_verdicts_id(pq.read_schema(file.path, filesystem=fs), verdicts_id)
     with open_atomic(fs, file.path) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
         for part in read_file(fs, file):
-            after = with_judge(part.batch, decisions)
+            after = replace_verdicts(part.batch, decisions)
             _count(done, part.batch, after, decisions, keys)
             writer.write_batch(after)
     return done
 
 
-def _count(done: Applied, before: pa.RecordBatch, after: pa.RecordBatch, decisions: Decisions, counted: Ints) -> None:
+def _count(
+    done: VerdictChanges, before: pa.RecordBatch, after: pa.RecordBatch, decisions: JudgeDecisions, counted: Ints
+) -> None:
     keys = after["row_key"].to_numpy()
     was, now = (
         pc.fill_null(pc.equal(b["verdict"], HALLUCINATED), False).to_numpy(zero_copy_only=False) for b in (before, after)
@@ -65,10 +67,12 @@ def _count(done: Applied, before: pa.RecordBatch, after: pa.RecordBatch, decisio
     of_ensemble = pc.equal(decide_verdicts(score, tau), HALLUCINATED)
     alone = pc.fill_null(of_ensemble, False).to_numpy(zero_copy_only=False)
     decided = (
-        np.isin(keys, counted) & (decisions.places(keys) >= 0) & after["verdict"].is_valid().to_numpy(zero_copy_only=False)
+        np.isin(keys, counted)
+        & (decisions.find_indices(keys) >= 0)
+        & after["verdict"].is_valid().to_numpy(zero_copy_only=False)
     )
     done.changed += int((decided & (alone != now)).sum())
     done.flagged += int(now.sum())
     for number in np.unique(keys >> 32).tolist():
         mine = keys >> 32 == number
-        done.rise[number] += int(now[mine].sum()) - int(was[mine].sum())
+        done.increase[number] += int(now[mine].sum()) - int(was[mine].sum())

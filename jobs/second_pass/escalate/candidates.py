@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, to_batch
 from ragassay.jobs.second_pass.escalate import errors
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.cascade.choose import most_doubtful
+from ragassay.pipeline.cascade.choose import select_most_doubtful
 from ragassay.pipeline.cascade.config import UNCERTAINTY, EscalationPolicy
-from ragassay.pipeline.cascade.dynamic import Segment, escalated, segment_of
+from ragassay.pipeline.cascade.dynamic import ScoreTotal, select_escalated, sum_scores
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.members import ValueKind, read_members
 from ragassay.schemas.columns import ENSEMBLE, Status
 
-MEMBERS = [f"members.list.element.{name}" for name in ("name", "sentence_scores.list.element", "response_score")]
+MEMBER_COLUMNS = [f"members.list.element.{name}" for name in ("name", "sentence_scores.list.element", "response_score")]
 
 
 @dataclass
@@ -37,16 +37,16 @@ class Candidates:
     file_numbers: Ints
     keys: Ints
     certainty: Floats
-    judged: Bools
+    has_judge_verdict: Bools
     order: pa.ChunkedArray | None
 
 
-def candidates(scored: ScoredDataset, escalate: EscalationPolicy, values: Mapping[str, str]) -> Candidates:
+def read_candidates(scored: ScoredDataset, policy: EscalationPolicy, values: Mapping[str, str]) -> Candidates:
     """Look through partitions of `scored/`: a few numbers a response stay in memory.
 
     Args:
         scored: The partitions.
-        escalate: What makes a response doubtful.
+        policy: What makes a response doubtful.
         values: Member -> which of its numbers is used.
 
     Raises:
@@ -55,34 +55,34 @@ def candidates(scored: ScoredDataset, escalate: EscalationPolicy, values: Mappin
     """
     number_of = {file: number for number, file in enumerate(scored.files)}
     numbers, keys, certainty, judged, order = [], [], [], [], []
-    if escalate.order is not None:
+    if policy.order is not None:
         for part in scored.partitions.values():
-            part.require_columns([escalate.order], "escalation.order")
-    for file, table in scored_tables(scored, escalate.when, escalate.order):
+            part.require_columns([policy.order], "escalation.order")
+    for file, table in read_scored_tables(scored, policy.when, policy.order):
         keys.append(table["row_key"].to_numpy())
         numbers.append(np.full(len(table), number_of[file]))
-        certainty.append(certainty_of(table, escalate.when, values))
+        certainty.append(compute_certainty(table, policy.when, values))
         judged.append(pc.fill_null(pc.not_equal(table["decided_by"], ENSEMBLE), False).to_numpy())
-        if escalate.order is not None:
-            order.append(table.select([escalate.order]))
+        if policy.order is not None:
+            order.append(table.select([policy.order]))
     return Candidates(
         files=scored.files,
         file_numbers=np.concatenate([np.array([], np.int64), *numbers]),
         keys=np.concatenate([np.array([], np.int64), *keys]),
         certainty=np.concatenate([np.array([]), *certainty]),
-        judged=np.concatenate([np.array([], bool), *judged]),
-        order=_one_column(order, escalate.order) if escalate.order is not None and order else None,
+        has_judge_verdict=np.concatenate([np.array([], bool), *judged]),
+        order=_one_column(order, policy.order) if policy.order is not None and order else None,
     )
 
 
-def scored_tables(scored: ScoredDataset, when: str, order: str | None = None) -> Iterator[tuple[DataFile, pa.Table]]:
+def read_scored_tables(scored: ScoredDataset, when: str, order: str | None = None) -> Iterator[tuple[DataFile, pa.Table]]:
     """The scored rows with what makes them doubtful, in batches, each with its file."""
     columns = ["row_key", "status", "score", "threshold", "decided_by", *([order] if order else [])]
-    for rows in scored.read_batches([*columns, *(MEMBERS if when != UNCERTAINTY else [])]):
+    for rows in scored.read_batches([*columns, *(MEMBER_COLUMNS if when != UNCERTAINTY else [])]):
         yield rows.file, rows.table.filter(pc.equal(rows.table["status"], Status.OK.value))
 
 
-def certainty_of(table: pa.Table, when: str, values: Mapping[str, str]) -> Floats:
+def compute_certainty(table: pa.Table, when: str, values: Mapping[str, str]) -> Floats:
     """How certain each response is: the distance of its score to the threshold, or the member's value of it."""
     if when == UNCERTAINTY:
         distance: Floats = np.abs(table["score"].to_numpy() - table["threshold"].to_numpy())
@@ -92,7 +92,7 @@ def certainty_of(table: pa.Table, when: str, values: Mapping[str, str]) -> Float
     return ValueKind(values[when]).response_values(read_members(to_batch(table), [when])[when])
 
 
-def choose(found: Candidates, escalate: EscalationPolicy, before: Segment) -> Ints:
+def select_responses(found: Candidates, escalate: EscalationPolicy, before: ScoreTotal) -> Ints:
     """The responses to escalate.
 
     Args:
@@ -104,23 +104,23 @@ def choose(found: Candidates, escalate: EscalationPolicy, before: Segment) -> In
         Places in `found`, ascending.
     """
     if escalate.share is not None:
-        return most_doubtful(found.keys, found.certainty, escalate.share)
+        return select_most_doubtful(found.keys, found.certainty, escalate.share)
     order = _in_order(found)
     order = order[np.isfinite(found.certainty[order])]
-    return np.sort(order[escalated(doubts_of(found.certainty[order]), before)])
+    return np.sort(order[select_escalated(compute_doubt(found.certainty[order]), before)])
 
 
-def doubts_of(certainty: Floats) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+def compute_doubt(certainty: Floats) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     """S of the dynamic threshold: a member's value with its sign turned, exact, since values are float32."""
     return -certainty.astype(np.float32)
 
 
-def before(scored: ScoredDataset, escalate: EscalationPolicy, values: Mapping[str, str]) -> Segment:
+def sum_earlier_doubt(scored: ScoredDataset, escalate: EscalationPolicy, values: Mapping[str, str]) -> ScoreTotal:
     """What the responses of partitions come down to for the dynamic threshold of those behind them."""
-    total = Segment()
-    for _, table in scored_tables(scored, escalate.when):
-        certainty = certainty_of(table, escalate.when, values)
-        total = total + segment_of(doubts_of(certainty[np.isfinite(certainty)]))
+    total = ScoreTotal()
+    for _, table in read_scored_tables(scored, escalate.when):
+        certainty = compute_certainty(table, escalate.when, values)
+        total = total + sum_scores(compute_doubt(certainty[np.isfinite(certainty)]))
     return total
 
 

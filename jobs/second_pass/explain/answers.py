@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ragassay.jobs.second_pass.explain.written import entries
+from ragassay.jobs.second_pass.explain.entries import read_entries
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.engines.text import Completion
 from ragassay.schemas.explanations import EXPLANATIONS, RETRIED_STATUSES, AnswerStatus
@@ -46,7 +46,7 @@ class AnswerFiles:
         """See `Answers.put`."""
         self._write(request + _NEW, completion)
 
-    def keep(self, gone: Iterable[Mapping[str, Any]]) -> None:
+    def keep_answers(self, gone: Iterable[Mapping[str, Any]]) -> None:
         """Keep the answers of rows that are about to go.
 
         Args:
@@ -58,12 +58,12 @@ class AnswerFiles:
                 self._write(entry["request"] + _COUNTED, _completion(entry))
                 self._counted.add(entry["request"])
 
-    def uncounted(self) -> dict[str, Completion]:
+    def read_uncounted(self) -> dict[str, Completion]:
         """Answers that no run has counted yet."""
         found = {request: self._read(request + _NEW) for request in self._listed(_NEW) - self._counted}
         return {request: completion for request, completion in found.items() if completion is not None}
 
-    def settle(self, written: Collection[str]) -> None:
+    def delete_written(self, written: Collection[str]) -> None:
         """At the end of a run, which has counted all: delete answers that stand in rows; the others stay, as counted ones."""
         for request in self._listed(_NEW):
             if request not in written and (completion := self._read(request + _NEW)) is not None:
@@ -88,9 +88,9 @@ class AnswerFiles:
         self._output.write(f"{self._place}/{name}", json.dumps(asdict(completion)))
 
 
-def written_answers(output: Folder, strategy: str) -> dict[str, Completion]:
+def read_written_answers(output: Folder, strategy: str) -> dict[str, Completion]:
     """Answers that stand in rows. To be read before a plan writes more: a file of which only half is there can't be."""
-    return {entry["request"]: _completion(entry) for _, entry in entries(output, strategy) if _is_final(entry)}
+    return {entry["request"]: _completion(entry) for _, entry in read_entries(output, strategy) if _is_final(entry)}
 
 
 def _is_final(entry: Mapping[str, Any]) -> bool:

@@ -39,7 +39,7 @@ class FlaggedRows:
         return np.array([len(row) for row in self.sentences], dtype=np.int64)
 
 
-def flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
+def read_flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
     """Look through `scored/`.
 
     Args:
@@ -75,7 +75,7 @@ def _numbers(sentences: pa.ListArray) -> list[tuple[int, ...]]:
     return [tuple(np.flatnonzero(row).tolist()) for row in np.split(flags, ends[:-1])] if len(ends) else []
 
 
-def choose(rows: FlaggedRows, sentences: int | None, stratified: bool, seed: int) -> Ints:
+def choose_rows(rows: FlaggedRows, sentences: int | None, stratified: bool, seed: int) -> Ints:
     """The rows to explain, whole: all; or the first that hold so many sentences at most. More sentences take the same and more.
 
     Args:

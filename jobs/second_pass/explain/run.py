@@ -24,16 +24,16 @@ from ragassay.jobs.progress.task import task
 from ragassay.jobs.runtime.dataflow import compute_needed_resources, run_dataflow
 from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.second_pass.explain import errors
-from ragassay.jobs.second_pass.explain.account import count, fill_purse
-from ragassay.jobs.second_pass.explain.answers import AnswerFiles, answers_folder, written_answers
-from ragassay.jobs.second_pass.explain.choose import FlaggedRows, choose, flagged_rows
-from ragassay.jobs.second_pass.explain.written import entries, take_out
-from ragassay.jobs.second_pass.scored_rows import by_file, chosen_rows
+from ragassay.jobs.second_pass.explain.account import count_results, make_cost_budget
+from ragassay.jobs.second_pass.explain.answers import AnswerFiles, answers_folder, read_written_answers
+from ragassay.jobs.second_pass.explain.choose import FlaggedRows, choose_rows, read_flagged_rows
+from ragassay.jobs.second_pass.explain.entries import read_entries, remove_outdated_rows
+from ragassay.jobs.second_pass.scored_rows import group_by_file, make_row_source
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.engines.server import ModelEndpoint, ServerSettings, read_api_key
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.reasoning.config import Reasoner, settled
+from ragassay.pipeline.reasoning.config import Reasoner, resolve_engine
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.stages.explain import ExplainStage
 from ragassay.schemas.explained import ExplainRun
@@ -45,7 +45,7 @@ LOCK = "_lock-explain"
 
 
 @dataclass(frozen=True)
-class Budget:
+class ExplainOptions:
     """What is explained, and what that may cost.
 
     Attributes:
@@ -66,7 +66,7 @@ def explain_output(
     output: Folder,
     manifest: Manifest,
     strategy: Strategy | None,
-    budget: Budget,
+    options: ExplainOptions,
     console: Console,
 ) -> ExplainRun:
     """Explain flagged sentences of an output folder, and write `explanations/`.
@@ -76,7 +76,7 @@ def explain_output(
         output: The output folder, finalised; nobody else explains it meanwhile (LOCK).
         manifest: Its manifest, which gets a record of the run, here and on disk.
         strategy: How the model may disagree; None takes the job's.
-        budget: What is explained.
+        options: What is explained.
         console: Where progress goes.
 
     Returns:
@@ -85,19 +85,19 @@ def explain_output(
     Raises:
         RagassayError: See `pipeline.errors`; no answer is lost, the same command goes on where it stopped.
     """
-    reasoner = _reasoner(job.escalation.explainer, budget)
+    reasoner = _prepare_reasoner(job.escalation.explainer, options)
     strategy = strategy or reasoner.strategy
     started, now = time.perf_counter(), datetime.now(UTC)
     run_id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
     def explain(snapshot: Snapshot, _: Manifest) -> ExplainRun:
         run = ExplainRun(run_id, now.isoformat(timespec="seconds"), strategy, reasoner.model)
-        _explain(job, reasoner, output, snapshot, manifest, run, budget, console)
+        _explain(job, reasoner, output, snapshot, manifest, run, options, console)
         run.seconds = round(time.perf_counter() - started, 3)
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
-        _record(output, manifest, lambda known: known.explained.append(run), math.inf, console)
+        _update_manifest(output, manifest, lambda known: known.explained.append(run), math.inf, console)
         open_explanations(output, strategy).delete_checkpoint()
-        AnswerFiles(output, strategy).settle({entry["request"] for _, entry in entries(output, strategy)})
+        AnswerFiles(output, strategy).delete_written({entry["request"] for _, entry in read_entries(output, strategy)})
         return run
 
     # A run may give other verdicts meanwhile. If that leaves flags without explanations, it is done again, and asks only those.
@@ -111,38 +111,42 @@ def _explain(
     snapshot: Snapshot,
     manifest: Manifest,
     run: ExplainRun,
-    budget: Budget,
+    budget: ExplainOptions,
     console: Console,
 ) -> None:
     """Explain, and count in the run's record what came of it."""
     strategy = Strategy(run.strategy)
-    flagged = flagged_rows(snapshot, budget.stratify)
+    flagged = read_flagged_rows(snapshot, budget.stratify)
     snapshot.check()
-    chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
+    chosen = choose_rows(flagged, budget.sentences, budget.stratify is not None, budget.seed)
     identity = {**reasoner.engine.identify_weights(reasoner), **reasoner.identity(strategy)}
     dataset = open_explanations(output, strategy)
     advice = f"move {output.format_address(dataset.folder)} away"
     dataset.check_settings(manifest.reasoners.get(strategy), identity, f"explanations ({strategy})", advice)
     dataset.discard_uncommitted()
     sentences = dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True))
-    stay = take_out(output, strategy, sentences, set(flagged.keys[chosen].tolist()), AnswerFiles(output, strategy).keep)
+    stay = remove_outdated_rows(
+        output, strategy, sentences, set(flagged.keys[chosen].tolist()), AnswerFiles(output, strategy).keep_answers
+    )
     todo = chosen[~np.isin(flagged.keys[chosen], np.array(sorted(stay), dtype=np.int64))]
     run.flagged = {"responses": len(flagged.keys), "sentences": int(flagged.counts.sum())}
     run.chosen = {"responses": len(chosen), "sentences": int(flagged.counts[chosen].sum())}
     if len(todo):
         wait = job.runtime.wait_seconds
-        _record(output, manifest, lambda known: known.reasoners.update({strategy: identity}), wait, console)
+        _update_manifest(output, manifest, lambda known: known.reasoners.update({strategy: identity}), wait, console)
         size = int(flagged.counts[todo].sum())
         console.print(f"{size} flagged sentences of {len(todo)} responses to explain")
-        stage = _stage(reasoner, strategy, identity, run.run_id, output, budget)
+        stage = _make_stage(reasoner, strategy, identity, run.run_id, output, budget)
         with ExitStack() as ray:
             with task(console, "loading", "Ray"):
                 ray.enter_context(ray_session(job.runtime, *compute_needed_resources([stage])))
-            _run(job.runtime.block_mib, output, flagged, todo, stage, strategy, console, size)
-    count(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
+            _ask(job.runtime.block_mib, output, flagged, todo, stage, strategy, console, size)
+    count_results(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
 
 
-def _record(output: Folder, manifest: Manifest, change: Callable[[Manifest], None], wait: float, console: Console) -> None:
+def _update_manifest(
+    output: Folder, manifest: Manifest, change: Callable[[Manifest], None], wait: float, console: Console
+) -> None:
     """Change the manifest as it is by now: runs may have changed it since it was read."""
     with lock_output(output, "explain", wait, console):
         now = read_manifest(output)
@@ -151,7 +155,7 @@ def _record(output: Folder, manifest: Manifest, change: Callable[[Manifest], Non
     change(manifest)
 
 
-def _reasoner(explainer: Reasoner | None, budget: Budget) -> Reasoner:
+def _prepare_reasoner(explainer: Reasoner | None, budget: ExplainOptions) -> Reasoner:
     if explainer is None:
         raise ConfigError(errors.NO_REASONER)
     if budget.dollars is not None and explainer.price is None:
@@ -160,21 +164,21 @@ def _reasoner(explainer: Reasoner | None, budget: Budget) -> Reasoner:
         raise ConfigError(errors.BUDGET_OF_SEVERAL)
     if isinstance(explainer.engine, ServerSettings):
         read_api_key(ModelEndpoint("explain", explainer.model, explainer.engine))  # before anything is touched
-    return settled(explainer)
+    return resolve_engine(explainer)
 
 
-def _stage(
-    reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: Budget
+def _make_stage(
+    reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: ExplainOptions
 ) -> ExplainStage:
     threads = getattr(reasoner.engine, "threads", None) or max(1, (os.cpu_count() or 1) // reasoner.replicas.max)
     purse = None
     if budget.dollars is not None:
-        purse = partial(fill_purse, output, strategy, reasoner, budget.dollars)
-    answers = partial(AnswerFiles, output, strategy, written_answers(output, strategy))
+        purse = partial(make_cost_budget, output, strategy, reasoner, budget.dollars)
+    answers = partial(AnswerFiles, output, strategy, read_written_answers(output, strategy))
     return ExplainStage(reasoner, strategy, dict(identity), run_id, threads, answers, purse)
 
 
-def _run(
+def _ask(
     block_mib: float,
     output: Folder,
     flagged: FlaggedRows,
@@ -185,11 +189,11 @@ def _run(
     size: int,
 ) -> None:
     keys = {key: explanations_partition_key(key) for file in flagged.files for key in file.keys}
-    wanted = by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])
+    wanted = group_by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])
     names = list(keys.values())
     sink = open_explanations(output, strategy).make_sink(["strategy", *names], explanations_schema(names))
     kept = answers_folder(strategy)
     before = len(output.list(kept, ".json"))
     explaining = task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before)
     with open_board(1) as board, explaining:
-        run_dataflow(chosen_rows(output, wanted, keys), [stage], sink, block_mib, board)
+        run_dataflow(make_row_source(output, wanted, keys), [stage], sink, block_mib, board)

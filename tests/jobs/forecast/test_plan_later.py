@@ -13,8 +13,8 @@ from ragassay.jobs.forecast.estimate import Forecast, flagged_share, forecast_li
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import find_logs
-from ragassay.pipeline.reasoning.prompt import chat_of
-from ragassay.pipeline.reasoning.purse import about_tokens
+from ragassay.pipeline.reasoning.cost_budget import estimate_tokens
+from ragassay.pipeline.reasoning.prompt import make_chat
 from ragassay.pipeline.rows import select_ok_rows
 from ragassay.pipeline.slm.served import render_prompt
 from ragassay.pipeline.stages.split import SplitStage
@@ -69,7 +69,7 @@ def test_what_explaining_asks_is_the_chats_about_the_sentences(tmp_path: Path) -
     assert job.escalation.explainer is not None
     whole, told, thousand = forecasts_of(tmp_path, example_rows(7), job)
     chats = [
-        chat_of(
+        make_chat(
             job.escalation.explainer.strategy,
             job.escalation.explainer.categories,
             row.context,
@@ -83,7 +83,7 @@ def test_what_explaining_asks_is_the_chats_about_the_sentences(tmp_path: Path) -
     ]
     assert told.sentences == pytest.approx(0.2 * whole.sentences) and whole.sentences == len(chats)
     asked = thousand.asked
-    assert asked.tokens == pytest.approx(1000 * about_tokens(chats) / len(chats)) and asked.prompts == pytest.approx(1000)
+    assert asked.tokens == pytest.approx(1000 * estimate_tokens(chats) / len(chats)) and asked.prompts == pytest.approx(1000)
     assert asked.answers == pytest.approx(1000 * USUAL_ANSWER)
     assert asked.most_answers == pytest.approx(1000 * job.escalation.explainer.max_tokens)
     assert thousand.dollars == pytest.approx(
@@ -99,7 +99,7 @@ def test_what_a_cascade_asks_is_the_judges_prompts_of_the_share(tmp_path: Path) 
     prompts = [
         render_prompt(job.escalation.policy.judge, row, text) for row in select_ok_rows(table)[1] for text in row.sentences
     ]
-    tokens = about_tokens([[{"role": "user", "content": prompt}] for prompt in prompts])
+    tokens = estimate_tokens([[{"role": "user", "content": prompt}] for prompt in prompts])
     assert (told.rows, told.sentences, told.asked.prompts) == pytest.approx((4.8, 0.4 * len(prompts), 0.4 * len(prompts)))
     assert told.asked.tokens == pytest.approx(0.4 * tokens)
     assert told.dollars == pytest.approx([0.4 * (2.0 * tokens + 8.0 * len(prompts)) / 1e6] * 2)

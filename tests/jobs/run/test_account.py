@@ -20,7 +20,7 @@ from ragassay.jobs.run.score import ScoreResult
 from ragassay.jobs.scoring.balance import RawCounts
 from ragassay.jobs.scoring.register import Registration
 from ragassay.jobs.scoring.selection import Selection
-from ragassay.jobs.second_pass.escalate.run import Escalated
+from ragassay.jobs.second_pass.escalate.run import EscalationResult
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.finalize import FinalizedPartition
 from ragassay.jobs.verdicts.partitions import ScoredPartitions
@@ -157,7 +157,7 @@ def test_decisions_of_a_judge_change_the_flagged_counts_of_their_partitions(is_c
     run = Run("r1", "now", flagged=None if is_command else 2, rows={"in": 4, "scored": 4, "failed": 0, "skipped": 0})
     manifest = Manifest({}, files, {"dt=1": PartitionVerdicts("r1", 4, 2)}, [run], verdict_files={"dt=1": "r1"})
     record = Escalation("judge", "uncertainty", 0.5, {}, ["dt=1"], seconds=2.0)
-    done = Escalated(record, ["dt=1"], {"dt=1": 3}, "r1+judge", Counter({0: 1}))
+    done = EscalationResult(record, ["dt=1"], {"dt=1": 3}, "r1+judge", Counter({0: 1}))
     scored = None if is_command else ScoreResult({0: file}, RawCounts(), 0, (), {}, frozenset(), 1.0)
     after = fold_escalation(manifest, scored, done)
     assert after.finalized["dt=1"] == PartitionVerdicts("r1", 4, 3) and manifest.finalized["dt=1"].flagged == 2

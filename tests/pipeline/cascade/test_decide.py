@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.cascade.decide import decisions_of, with_judge
+from ragassay.pipeline.cascade.decide import make_decisions, replace_verdicts
 from ragassay.schemas.columns import MEMBER, scored_schema
 from tests.raises import raises
 
@@ -41,7 +41,7 @@ def test_only_what_the_judge_decided_is_its(
     scored = pa.RecordBatch.from_pylist([scored_row(i, *row) for i, row in enumerate(rows)], SCHEMA)[begin:]
     said = [judged_row(i, kind, sentences) for i, (kind, sentences, _) in enumerate(rows) if kind != "not asked"]
     table = pa.Table.from_pylist(said[::-1], pa.schema([("row_key", pa.int64()), ("judge", MEMBER)]))
-    after = with_judge(scored, decisions_of(table, "j", below))
+    after = replace_verdicts(scored, make_decisions(table, "j", below))
     assert after.schema == SCHEMA and after.num_rows == scored.num_rows
     for old, new, (kind, sentences, _) in zip(scored.to_pylist(), after.to_pylist(), rows[begin:], strict=True):
         if kind != "judged":
@@ -55,7 +55,7 @@ def test_only_what_the_judge_decided_is_its(
         ours = ("score", "threshold", "probability", "status", "row_id")
         assert {name: new[name] for name in ours} == {name: old[name] for name in ours}
         assert [s["score"] for s in new["sentences"]] == [s["score"] for s in old["sentences"]]
-    again = with_judge(after, decisions_of(table, "j", below))
+    again = replace_verdicts(after, make_decisions(table, "j", below))
     assert again.equals(after)
 
 
@@ -65,9 +65,13 @@ def test_other_sentences_are_refused() -> None:
         [judged_row(1, "judged", [(0.0, True)] * 2)], pa.schema([("row_key", pa.int64()), ("judge", MEMBER)])
     )
     with raises("escalate.other-sentences"):
-        with_judge(scored, decisions_of(table, "j", 0.0))
+        replace_verdicts(scored, make_decisions(table, "j", 0.0))
 
 
 def test_of_nothing_comes_nothing() -> None:
-    empty = decisions_of(pa.table({"row_key": pa.array([], pa.int64()), "judge": pa.array([], MEMBER)}), "j", 0.0)
-    assert not len(empty.scores) and empty.places(np.array([1, 2])).tolist() == [-1, -1] and not math.isnan(empty.below)
+    empty = make_decisions(pa.table({"row_key": pa.array([], pa.int64()), "judge": pa.array([], MEMBER)}), "j", 0.0)
+    assert (
+        not len(empty.scores)
+        and empty.find_indices(np.array([1, 2])).tolist() == [-1, -1]
+        and not math.isnan(empty.flags_below)
+    )

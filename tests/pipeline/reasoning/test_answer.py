@@ -34,7 +34,7 @@ GOOD = {"evidence": "opens at 9 a.m.", "reason": "The passage says nine.", "cate
 )
 def test_what_is_no_answer_is_no_guess(said: str, error: str) -> None:
     found = read_answer(said, Strategy.CATEGORIZED, CATEGORIES, PASSAGES)
-    assert found.outcome is AnswerStatus.UNREADABLE and error in (found.error or "")
+    assert found.status is AnswerStatus.UNREADABLE and error in (found.error or "")
     assert (found.category, found.reason, found.evidence, found.consistent) == (None, None, None, None)
 
 
@@ -52,7 +52,7 @@ def test_strategies() -> None:
     assert read(Strategy.CATEGORIZED).consistent is True
     assert read(Strategy.CATEGORIZED, category="not_a_hallucination").consistent is False
     fenced = read_answer(f"```json\n{json.dumps(GOOD)}\n```", Strategy.CATEGORIZED, CATEGORIES, PASSAGES)
-    assert fenced.outcome is AnswerStatus.OK and fenced.evidence is not None and fenced.evidence.passage == 0
+    assert fenced.status is AnswerStatus.OK and fenced.evidence is not None and fenced.evidence.passage == 0
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.data.handbook.build import items, rows
-from ragassay.pipeline.reasoning.categories import CATEGORIES, Category, fault_of_categories
+from ragassay.pipeline.reasoning.categories import CATEGORIES, Category, find_category_fault
 from ragassay.pipeline.reasoning.config import Reasoner
-from ragassay.pipeline.reasoning.examples import examples
-from ragassay.pipeline.reasoning.prompt import chat_of, request_of
+from ragassay.pipeline.reasoning.examples import load_examples
+from ragassay.pipeline.reasoning.prompt import hash_request, make_chat
 from ragassay.pipeline.reasoning.strategy import Strategy
 
 ANY = st.text(max_size=80)
@@ -20,18 +20,18 @@ ANY = st.text(max_size=80)
 @given(st.lists(ANY, max_size=3), ANY, ANY, ANY)
 def test_log_text_stays_inside_its_string(passages: list[str], question: str, response: str, sentence: str) -> None:
     for strategy in Strategy:
-        chat = chat_of(strategy, CATEGORIES, passages, question, response, sentence)
+        chat = make_chat(strategy, CATEGORIES, passages, question, response, sentence)
         assert [message["role"] for message in chat][-1] == "user"
         assert json.loads(chat[-1]["content"]) == {
             "passages": passages, "question": question, "response": response, "flagged_sentence": sentence,
         }  # fmt: skip
         assert all(
-            message == other for message, other in zip(chat[:-1], chat_of(strategy, CATEGORIES, [], "", "", ""), strict=False)
+            message == other for message, other in zip(chat[:-1], make_chat(strategy, CATEGORIES, [], "", "", ""), strict=False)
         )
 
 
 def test_sentences_of_a_response_share_all_but_themselves() -> None:
-    one, other = (chat_of(Strategy.CATEGORIZED, CATEGORIES, ["p"], "q", "A. B.", s)[-1]["content"] for s in ("A.", "B."))
+    one, other = (make_chat(Strategy.CATEGORIZED, CATEGORIES, ["p"], "q", "A. B.", s)[-1]["content"] for s in ("A.", "B."))
     assert one.partition('A."}')[0] == other.partition('B."}')[0] and one.partition('A."}')[2] == ""
 
 
@@ -39,7 +39,7 @@ def test_examples_are_of_the_handbooks_training_part() -> None:
     training = {
         item["id"]: (item, rows(i, item)) for i, item in enumerate(items("items")) if rows(i, item)[0]["split"] == "train"
     }
-    for example in examples():
+    for example in load_examples():
         item, answers = training[example.item]
         assert list(example.passages) == item["context"] and example.question == item["question"]
         (row,) = [row for row in answers if row["response"] == example.response]
@@ -51,12 +51,12 @@ def test_examples_are_of_the_handbooks_training_part() -> None:
 
 
 def test_strategies_say_what_may_be_said() -> None:
-    texts = {strategy: json.dumps(chat_of(strategy, CATEGORIES, [], "", "", "")) for strategy in Strategy}
+    texts = {strategy: json.dumps(make_chat(strategy, CATEGORIES, [], "", "", "")) for strategy in Strategy}
     assert "UNKNOWN" not in texts[Strategy.VANILLA] and "not_a_hallucination" not in texts[Strategy.VANILLA]
     assert "UNKNOWN" in texts[Strategy.FALLBACK] and "not_a_hallucination" not in texts[Strategy.FALLBACK]
     assert all(category.name in texts[Strategy.CATEGORIZED] for category in CATEGORIES)
     own = (Category(name="odd", meaning="it is odd"), Category(name="fine", meaning="it is fine", is_hallucination=False))
-    told = json.dumps(chat_of(Strategy.CATEGORIZED, own, [], "", "", ""))
+    told = json.dumps(make_chat(Strategy.CATEGORIZED, own, [], "", "", ""))
     assert "odd: it is odd" in told and "wrong_value" not in told and '\\"fine\\"' in told
 
 
@@ -71,19 +71,19 @@ def test_strategies_say_what_may_be_said() -> None:
     ],
 )
 def test_categories_need_one_that_disagrees(kinds: list[tuple[str, bool]], fault: str | None) -> None:
-    found = fault_of_categories([Category(name=n, meaning="m", is_hallucination=h) for n, h in kinds])
+    found = find_category_fault([Category(name=n, meaning="m", is_hallucination=h) for n, h in kinds])
     assert (found and found.type) == fault
 
 
 def test_a_request_is_known_by_all_it_depends_on() -> None:
-    chat = chat_of(Strategy.CATEGORIZED, CATEGORIES, ["p"], "q", "r", "s")
+    chat = make_chat(Strategy.CATEGORIZED, CATEGORIES, ["p"], "q", "r", "s")
     settings: list[dict[str, Any]] = [
         {}, {"model": "n"}, {"max_tokens": 100}, {"structured": False},
         {"engine": {"kind": "server", "base_url": "http://b/v1"}}, {"engine": {"kind": "vllm"}},
     ]  # fmt: skip
     base: dict[str, Any] = {"model": "m", "engine": {"kind": "server", "base_url": "http://a/v1"}}
     made = [Reasoner.model_validate({**base, **more}) for more in settings]
-    requests = {request_of({"model": r.model, **r.identity(Strategy.CATEGORIZED)}, chat) for r in made}
+    requests = {hash_request({"model": r.model, **r.identity(Strategy.CATEGORIZED)}, chat) for r in made}
     assert len(requests) == len(settings)
     engine = {**base["engine"], "concurrency": 3, "retries": 9}
     free = Reasoner.model_validate({**base, "engine": engine, "price": {"input": 1, "output": 1}})

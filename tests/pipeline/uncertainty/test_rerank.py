@@ -64,7 +64,7 @@ def test_the_order_is_by_g_of_equation_6(reranker: RerankStage, tiny_model: str,
         assert compute_question_uncertainty(statistics, attention) == pytest.approx(by_hand[-1])
     rerank = Rerank(model=tiny_model, attention=attention)
     (ranked,) = rank_passages(
-        [RetrievedPassages(QUESTION, PASSAGES)], rerank, reranker._encoder, reranker._reader, lambda text: []
+        [RetrievedPassages(QUESTION, PASSAGES)], rerank, reranker._encoder, reranker._model, lambda text: []
     )
     assert ranked.order == np.argsort(by_hand).tolist() and ranked.prompts == len(PASSAGES)
 

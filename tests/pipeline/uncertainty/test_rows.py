@@ -55,7 +55,7 @@ def test_a_sentence_is_scored_by_its_tokens_within_the_response(tiny_model: str)
     stage = make_scorer(tiny_model, {"name": "a"}, {"name": "p", "score": "perplexity"})
     results = stage(make_table(rows)).to_pylist()
     for row in results:
-        encoder, reader = stage._encoder, stage._reader
+        encoder, reader = stage._encoder, stage._model
         (encoded,) = encoder.encode([(row["question"], row["context"], [row["response"]])])
         (measurement,) = reader.measure([(encoded.head, encoded.tails[0])])
         assert reader.tokenizer.decode(encoded.tails[0]) == row["response"]

@@ -197,7 +197,7 @@ def test_a_crash_between_the_steps_is_mended_by_the_next_run(
 
     server, config = judge()
     before = by_key(scored)
-    for step in ("_apply", "_account"):
+    for step in ("_rewrite_partitions", "_make_record"):
         with monkeypatch.context() as broken:
             broken.setattr(run, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             assert here("escalate", scored, "--config", config).returncode == 130

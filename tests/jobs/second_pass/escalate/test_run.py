@@ -89,7 +89,7 @@ def test_a_night_that_broke_off_behind_its_verdicts_is_escalated_by_the_next_run
 ) -> None:
     logs, output, path, server = nights
     config = job_file(path, server)
-    for step in ("candidates", "run_dataflow", "_account", "_apply"):
+    for step in ("read_candidates", "run_dataflow", "_make_record", "_rewrite_partitions"):
         with monkeypatch.context() as broken:
             broken.setattr(escalate_run, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             assert here("run", logs, output, "--config", config).returncode == 130

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.second_pass.explain.choose import FlaggedRows, choose
+from ragassay.jobs.second_pass.explain.choose import FlaggedRows, choose_rows
 from ragassay.pipeline.errors import InputError
 from tests.raises import raises
 
@@ -25,23 +25,23 @@ def test_a_budget_is_kept_and_nothing_else_matters_than_the_rows(
 ) -> None:
     found = flagged(rows)
     try:
-        taken = choose(found, budget, stratified, seed)
+        taken = choose_rows(found, budget, stratified, seed)
     except InputError as error:
         assert error.code == "explain.too-few-sentences" and budget < max(row[2] for row in rows)
         return
     assert found.counts[taken].sum() <= budget and len(set(taken.tolist())) == len(taken)
-    assert set(taken) <= set(choose(found, budget + 3, stratified, seed))  # more takes the same and more
+    assert set(taken) <= set(choose_rows(found, budget + 3, stratified, seed))  # more takes the same and more
     shuffled = rows.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     other = flagged(shuffled)
     if len({row[1] for row in rows}) == len(rows):
-        assert set(other.keys[choose(other, budget, stratified, seed)]) == set(found.keys[taken])
+        assert set(other.keys[choose_rows(other, budget, stratified, seed)]) == set(found.keys[taken])
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=60), st.integers(1, 20), st.integers(0, 99))
 def test_every_stratum_gets_its_part(strata: list[str], budget: int, seed: int) -> None:
     found = flagged([(i, 0.0, 1, stratum) for i, stratum in enumerate(strata)])
-    taken = Counter(strata[i] for i in choose(found, budget, True, seed))
+    taken = Counter(strata[i] for i in choose_rows(found, budget, True, seed))
     there = Counter(strata)
     assert taken.total() == min(budget, len(strata))
     assert all(taken[s] >= min(there[s], max(taken.values()) - 1) for s in there)
@@ -49,8 +49,8 @@ def test_every_stratum_gets_its_part(strata: list[str], budget: int, seed: int) 
 
 def test_the_worst_come_first() -> None:
     found = flagged([(1, 0.5, 2, "a"), (2, -1.0, 3, "a"), (3, 0.1, 1, "a"), (4, 0.2, 1, "a")])
-    assert found.keys[choose(found, 4, False, 0)].tolist() == [2, 3]
+    assert found.keys[choose_rows(found, 4, False, 0)].tolist() == [2, 3]
     with raises("explain.too-few-sentences", flagged=3, sentences=2):
-        choose(found, 2, False, 0)
-    assert found.keys[choose(found, 5, False, 0)].tolist() == [2, 3, 4]
-    assert len(choose(found, None, False, 0)) == 4
+        choose_rows(found, 2, False, 0)
+    assert found.keys[choose_rows(found, 5, False, 0)].tolist() == [2, 3, 4]
+    assert len(choose_rows(found, None, False, 0)) == 4

@@ -311,7 +311,7 @@ def test_what_a_killed_explain_has_spent_is_counted_once(flagged: Path, model: M
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "count", killed)
+        patch.setattr(run, "count_results", killed)
         assert here("explain", flagged, "--config", config).returncode == 130
     asked_before = len(server.bodies)
     assert [here("explain", flagged, "--config", config).returncode for _ in range(3)] == [0, 0, 0]

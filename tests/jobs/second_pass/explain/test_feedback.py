@@ -15,7 +15,7 @@ from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.training.examples import read_examples
 from ragassay.jobs.training.run import UNTUNED
 from ragassay.pipeline.detectors.named_entities import EntityKind
-from ragassay.pipeline.reasoning.categories import CATEGORIES, OF_DETECTORS
+from ragassay.pipeline.reasoning.categories import CATEGORIES, DETECTOR_CATEGORIES
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
 from tests.jobs.conftest import here, manifest, read_rows, resamples
@@ -117,4 +117,6 @@ def test_the_papers_tables_are_measured(explained: tuple[Path, Path], tmp_path: 
 
 
 def test_detectors_and_the_reasoner_use_the_same_categories() -> None:
-    assert set(OF_DETECTORS) == set(EntityKind) and set(OF_DETECTORS.values()) < {kind.name for kind in CATEGORIES}
+    assert set(DETECTOR_CATEGORIES) == set(EntityKind) and set(DETECTOR_CATEGORIES.values()) < {
+        kind.name for kind in CATEGORIES
+    }

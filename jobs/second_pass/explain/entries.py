@@ -12,19 +12,19 @@ from ragassay.schemas.explanations import RETRIED_STATUSES
 READ = ["row_key", "run_id", "explanations"]
 
 
-def entries(output: Folder, strategy: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def read_entries(output: Folder, strategy: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Every explanation that is written, with its row."""
     for row in open_explanations(output, strategy).read_rows(READ):
         for entry in row["explanations"]:
             yield row, entry
 
 
-def explained_rows(output: Folder, strategy: str) -> dict[int, list[dict[str, Any]]]:
+def read_explanations(output: Folder, strategy: str) -> dict[int, list[dict[str, Any]]]:
     """`row_key` -> the explanations of a response, in the order of its sentences."""
     return {row["row_key"]: row["explanations"] for row in open_explanations(output, strategy).read_rows(READ)}
 
 
-def take_out(
+def remove_outdated_rows(
     output: Folder,
     strategy: str,
     flagged: Mapping[int, tuple[int, ...]],

@@ -15,7 +15,7 @@ from ragassay.jobs.storage.folder import Folder, read_table
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.schemas.columns import USAGE, Status
 
-SPENT = [field.name for field in USAGE if field.name != "name"]
+USAGE_FIELDS = [field.name for field in USAGE if field.name != "name"]
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,17 @@ class Outcomes:
     """
 
     keys: Ints
-    failed: Bools
-    places: Ints
+    is_error: Bools
+    partition_numbers: Ints
     partitions: list[str]
 
-    def of(self, partition: str) -> Bools:
+    def is_in_partition(self, partition: str) -> Bools:
         """Whether each stands in a partition."""
         number = self.partitions.index(partition) if partition in self.partitions else -1
-        return np.asarray(self.places == number)
+        return np.asarray(self.partition_numbers == number)
 
 
-def outcomes(output: Folder) -> Outcomes:
+def read_outcomes(output: Folder) -> Outcomes:
     """Read the keys of what stands there."""
     keys, failed, places = [np.array([], np.int64)], [np.array([], bool)], [np.array([], np.int64)]
     found = open_escalations(output).list_partition_files()
@@ -59,8 +59,8 @@ def drop_superseded(output: Folder) -> None:
     A run that is killed before it comes to this leaves it to the next.
     """
     dataset = open_escalations(output)
-    found = outcomes(output)
-    order = np.lexsort((found.failed, found.keys))  # of a row's outcomes the first is to stay
+    found = read_outcomes(output)
+    order = np.lexsort((found.is_error, found.keys))  # of a row's outcomes the first is to stay
     stays = np.zeros(len(order), dtype=bool)
     stays[order] = np.diff(found.keys[order], prepend=-1) > 0
     begin = 0
@@ -70,7 +70,7 @@ def drop_superseded(output: Folder) -> None:
         begin += rows
 
 
-def spent(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter[str], dict[str, int | float], int]:
+def sum_usage(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter[str], dict[str, int | float], int]:
     """What rows came to.
 
     Args:
@@ -82,19 +82,19 @@ def spent(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter
         The rows by status; prompts, tokens, engine and idle seconds of those that other runs asked about; how many these are.
     """
     statuses: Counter[str] = Counter()
-    used: dict[str, int | float] = dict.fromkeys(SPENT, 0)
+    used: dict[str, int | float] = dict.fromkeys(USAGE_FIELDS, 0)
     asked = 0
     for batch in open_escalations(output).read_batches(["row_key", "status", "usage", "run_id"]):
         mine = batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), keys)))
         statuses.update(mine["status"].to_pylist())
         mine = mine.filter(pc.invert(pc.is_in(mine["run_id"], pa.array(list(counted), pa.string()))))
         asked += mine.num_rows
-        for name in SPENT:
+        for name in USAGE_FIELDS:
             used[name] += pc.sum(mine["usage"].field(name)).as_py() or 0
     return statuses, used, asked
 
 
-def tokens_of(output: Folder) -> tuple[Ints, Ints]:
+def read_tokens(output: Folder) -> tuple[Ints, Ints]:
     """`row_key` of every row that stands there, ascending, and the tokens that it took of the judge, reused ones among them."""
     keys, tokens = [np.array([], np.int64)], [np.array([], np.int64)]
     for batch in open_escalations(output).read_batches(["row_key", "usage"]):

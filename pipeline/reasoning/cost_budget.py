@@ -10,7 +10,7 @@ from ragassay.pipeline.reasoning.config import Price
 from ragassay.schemas.explanations import AnswerStatus
 
 
-class Purse:
+class CostBudget:
     """Says whether there is money for another question. Several threads may ask; one waits while what is under way might leave
     enough."""
 
@@ -46,7 +46,7 @@ class Purse:
         with self._change:
             self._under_way -= 1
             if completion.status is not AnswerStatus.ERROR:
-                cost = self._price.of(completion.prompt_tokens, completion.completion_tokens)
+                cost = self._price.compute_cost(completion.prompt_tokens, completion.completion_tokens)
                 self._left += self._most(chat) - cost
             self._change.notify_all()
         if completion.text is not None and not completion.prompt_tokens:
@@ -54,14 +54,14 @@ class Purse:
 
     def _most(self, chat: Messages) -> float:
         """No tokenizer makes more tokens than there are bytes; a template adds a few a message."""
-        return self._price.of(most_tokens(chat), self._max_tokens)
+        return self._price.compute_cost(count_max_tokens(chat), self._max_tokens)
 
 
-def most_tokens(chat: Messages) -> int:
+def count_max_tokens(chat: Messages) -> int:
     """Tokens that a chat can have at most, whatever the tokenizer."""
     return sum(len(message["content"].encode()) + 16 for message in chat)
 
 
-def about_tokens(chats: Sequence[Messages]) -> int:
+def estimate_tokens(chats: Sequence[Messages]) -> int:
     """Tokens that chats have by the usual rule of thumb, four bytes each."""
     return sum(sum(len(message["content"].encode()) for message in chat) // 4 + 4 * len(chat) for chat in chats)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.jobs.second_pass.escalate.candidates import Candidates
-from ragassay.jobs.second_pass.escalate.run import wanted_rows
-from ragassay.jobs.second_pass.escalate.written import Outcomes, drop_superseded, outcomes
+from ragassay.jobs.second_pass.escalate.outcomes import Outcomes, drop_superseded, read_outcomes
+from ragassay.jobs.second_pass.escalate.run import select_unanswered
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.escalated import escalated_schema
 
@@ -34,14 +34,14 @@ def test_one_outcome_stays_and_it_is_no_error_if_there_is_another(files: list[li
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(rows_of(rows), path)
         drop_superseded(output)
-        found = outcomes(output)
+        found = read_outcomes(output)
         everything = [outcome for rows in files for outcome in rows]
         assert sorted(found.keys.tolist()) == sorted({key for key, _ in everything})
         errors = {key for key, _ in everything} - {key for key, status in everything if status != "error"}
-        assert set(found.keys[found.failed].tolist()) == errors
+        assert set(found.keys[found.is_error].tolist()) == errors
         before = found.keys.tolist()
         drop_superseded(output)
-        assert outcomes(output).keys.tolist() == before
+        assert read_outcomes(output).keys.tolist() == before
 
 
 @given(st.integers(0, 12), st.sets(st.integers(0, 11)), st.dictionaries(st.integers(0, 19), st.booleans()), st.integers(0, 9))
@@ -57,7 +57,7 @@ def test_every_chosen_row_is_answered_or_asked_about_and_never_both(
     there = np.array(sorted(known), dtype=np.int64)
     failed = np.array([known[key] for key in there.tolist()], dtype=bool)
     outcome = Outcomes(there, failed, (there >= rows).astype(np.int64), ["a", "b"])
-    wanted = wanted_rows(found, places, outcome, ScoredDataset(None, (DataFile("b", "3"),)))
+    wanted = select_unanswered(found, places, outcome, ScoredDataset(None, (DataFile("b", "3"),)))
     asked = [key for file in wanted.values() for key in file.tolist()]
     answered = {key for key, bad in known.items() if not bad}
     assert len(asked) == len(set(asked)) and not set(asked) & answered
