@@ -47,11 +47,11 @@ def _without_ray() -> Iterator[None]:
         yield
 
 
-def here(*args: str | Path) -> subprocess.CompletedProcess[str]:
+def here(*args: str | Path, stdin: str | bytes | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command in this process. A test whose command starts Ray needs `one_ray`."""
     from ragassay.jobs.cli.main import app
 
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, args)))
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, args)), input=stdin)
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
     assert "Traceback" not in result.output, result.output
     return subprocess.CompletedProcess(list(map(str, args)), result.exit_code, result.stdout, result.stderr)
