@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.conftest import example_rows, write_logs
+from tests.conftest import REPO, example_rows, write_logs
 from tests.jobs.conftest import write_job
 from tests.soak.fault_runs import DETECTORS, children, end_all, launched, often
 from tests.soak.results import Result, record
@@ -26,36 +26,6 @@ ROWS = 400
 PATIENCE = 600
 TAUS = (0.35, 0.65)
 """Thresholds that the rounds take in turn: what is read must be of one of them."""
-
-READER = """
-import json, sys, time
-from pathlib import Path
-import pyarrow.parquet as pq
-from ragassay.jobs.output.manifest import open_output
-from ragassay.jobs.output.partitions import partitions
-from ragassay.jobs.output.snapshot import read_snapshot
-from ragassay.pipeline.errors import OutputRewritten
-
-def read(folder, manifest):
-    found = []
-    for place, paths in partitions(folder, "scored").items():
-        time.sleep(0.05)
-        table = pq.read_table(paths[0], columns=["run_id", "threshold", "row_id"], filesystem=folder.fs, partitioning=None)
-        runs, taus = (table[name].drop_null().unique().to_pylist() for name in ("run_id", "threshold"))
-        found.append([place, runs, taus, len(table), len(set(table["row_id"].to_pylist()))])
-    return found, [run.run_id for run in manifest.runs if run.fit]
-
-output, log, stop = map(Path, sys.argv[1:])
-with log.open("a") as lines:
-    while not stop.exists():
-        try:
-            found, runs = read_snapshot(open_output(str(output)), read)
-            lines.write(json.dumps({"found": found, "runs": runs}) + "\\n")
-        except OutputRewritten as error:
-            lines.write(json.dumps({"rewritten": error.fields["partition"]}) + "\\n")
-        lines.flush()
-        time.sleep(2.0)
-"""
 
 
 def test_attack_readers_beside_runs_that_are_made_and_killed(tmp_path: Path) -> None:
@@ -128,16 +98,15 @@ def newest(output: Path) -> int:
 
 
 def start_readers(folder: Path, output: Path, stop: Path) -> list[psutil.Popen]:
-    script = folder / "reader.py"
-    script.write_text(READER)
     said = (folder / "readers.log").open("ab")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
     return [
         psutil.Popen(
-            [sys.executable, str(script), str(output), str(folder / f"reader{i}.jsonl"), str(stop)],
+            [sys.executable, "-m", "tests.soak.output_reader", str(output), str(folder / f"reader{i}.jsonl"), str(stop)],
             stdout=said,
             stderr=said,
             env=environment,
+            cwd=REPO,
         )
         for i in range(READERS)
     ]
