@@ -1,4 +1,4 @@
-"""Records the addresses that the processes of a run look up or connect to."""
+"""Record the addresses that the processes of a run look up or connect to."""
 
 import os
 from pathlib import Path
@@ -19,17 +19,17 @@ def seen(event, args):
 
 sys.addaudithook(seen)
 """
-"""As sitecustomize: every process of a run writes down the addresses that it looks up or connects to."""
+"""Content of sitecustomize.py: every process of a run logs the addresses that it looks up or connects to."""
 
 
 def watched(folder: Path) -> dict[str, str]:
-    """Environment of a run whose processes write down every address in a folder."""
+    """Build the environment of a run whose processes log every address in a folder."""
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(HOOK)
     return {"SEEN": str(folder / "seen"), "PYTHONPATH": os.pathsep.join([str(folder / "site"), str(REPO)])}
 
 
 def check_addresses(folder: Path) -> None:
-    """Check that processes watched by `watched` contacted this machine, and no other."""
+    """Check that the processes contacted only this machine."""
     addresses = {line.split()[0] for line in (folder / "seen").read_text().splitlines()}
     assert addresses and addresses <= {"0.0.0.0", "127.0.0.1", "localhost", "::1", ray.util.get_node_ip_address()}

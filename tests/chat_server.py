@@ -1,4 +1,4 @@
-"""A small server that speaks the chat API, for tests of what asks it."""
+"""A small server with the chat completions API, for tests of its clients."""
 
 import json
 import math
@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-Reply = tuple[int, Any]  # HTTP status, and what is sent as JSON (text goes out as HTML)
+Reply = tuple[int, Any]  # HTTP status, and a body that is sent as JSON (a string: as HTML)
 
 
 class Server(ThreadingHTTPServer):
-    """Speaks POST /v1/chat/completions; `reply` says what, from the request's body."""
+    """Server of POST /v1/chat/completions; `reply` makes each answer from the request's body."""
 
     daemon_threads = True
 
@@ -27,7 +27,7 @@ class Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A judge that no longer waits has closed the connection: nothing to say of it."""
+        """Ignore connection errors: a client that no longer waits has closed the connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -38,7 +38,7 @@ class Server(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # headers and body are two writes: the second would wait 40 ms for the client's word
+    disable_nagle_algorithm = True  # headers and body are two writes: the second would wait 40 ms for the client's ACK
     server: Server
 
     def do_POST(self) -> None:
@@ -48,13 +48,13 @@ class Handler(BaseHTTPRequestHandler):
             self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
             self.server.in_flight += 1
             self.server.most_in_flight = max(self.server.most_in_flight, self.server.in_flight)
-        found = self.path == "/v1/chat/completions"
-        status, said = self.server.reply(body) if found else (404, {"detail": "Not Found"})
+        is_known_path = self.path == "/v1/chat/completions"
+        status, reply = self.server.reply(body) if is_known_path else (404, {"detail": "Not Found"})
         with self.server.lock:
             self.server.in_flight -= 1
-        data = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+        data = reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "text/html" if isinstance(said, str) else "application/json")
+        self.send_header("Content-Type", "text/html" if isinstance(reply, str) else "application/json")
         self.send_header("Content-Length", str(len(data)))
         if status in {301, 307}:
             self.send_header("Location", "/elsewhere")
@@ -62,7 +62,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -84,15 +84,15 @@ Serve = Callable[[Callable[[dict[str, Any]], Reply]], Server]
 
 
 def completion(chances: dict[str, float | None] | None = None, word: str | None = None) -> Reply:
-    """A completion whose first token has these alternatives, likeliest first."""
+    """Make a completion whose first token has these alternatives, likeliest first."""
     word = next(iter(chances or {}), "") if word is None else word
     logprobs = None
     if chances:
-        listed = [
+        alternatives = [
             {"token": token, "logprob": p if p is None else math.log(p), "bytes": list(token.encode())}
             for token, p in chances.items()
         ]
-        logprobs = {"content": [{**listed[0], "top_logprobs": listed}], "refusal": None}
+        logprobs = {"content": [{**alternatives[0], "top_logprobs": alternatives}], "refusal": None}
     choice = {"index": 0, "message": {"role": "assistant", "content": word}, "finish_reason": "length", "logprobs": logprobs}
     usage = {"prompt_tokens": 40, "completion_tokens": 1, "total_tokens": 41}
     return 200, {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}

@@ -30,29 +30,29 @@ They precede the command: `ragassay --log-format json run logs/ audit/`.
 """
 
 
-def page() -> str:
+def build_page() -> str:
     """Build the page: global options, exit codes, one section per command, and what several commands share."""
     group: Any = typer.main.get_command(app)
-    records = {name: _records(command) for name, command in group.commands.items()}
+    records = {name: _list_records(command) for name, command in group.commands.items()}
     counts = Counter(record for options in records.values() for record in options)
     shared = [record for record, count in counts.items() if count >= SHARED_BY]
-    lines = [HEAD, *map(_line, _records(group))]
+    lines = [HEAD, *map(_render_record, _list_records(group))]
     lines.append("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
     lines += [f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()]
     for panel, commands in groupby(group.commands.items(), key=lambda item: item[1].rich_help_panel):
         lines.append(f"\n## {panel}\n")
         for name, command in commands:
             example = command.epilog.removeprefix(EXAMPLE)
-            lines.append(f"\n### `ragassay {name}`\n\n{_escaped(command.help)}\n\n```console\n$ {example}\n```\n\n")
-            lines += [_line(record) for record in records[name] if record not in shared]
-            names = ", ".join(f"`{_name(record)}`" for record in records[name] if record in shared)
+            lines.append(f"\n### `ragassay {name}`\n\n{_escape(command.help)}\n\n```console\n$ {example}\n```\n\n")
+            lines += [_render_record(record) for record in records[name] if record not in shared]
+            names = ", ".join(f"`{_get_name(record)}`" for record in records[name] if record in shared)
             lines.append(f"- Shared: {names}\n" if names else "")
     lines.append("\n## Shared arguments and options\n\n")
-    lines += [_line(record) for record in sorted(shared)]
+    lines += [_render_record(record) for record in sorted(shared)]
     return "".join(lines)
 
 
-def _records(command: Any) -> list[Record]:
+def _list_records(command: Any) -> list[Record]:
     """Read name and help of each argument and option of a command."""
     context = command.make_context(command.name, [], resilient_parsing=True)
     records = [parameter.get_help_record(context) for parameter in command.params]
@@ -61,17 +61,17 @@ def _records(command: Any) -> list[Record]:
     return [record for record in named if not record[0].startswith("--help")]
 
 
-def _name(record: Record) -> str:
+def _get_name(record: Record) -> str:
     return record[0].split()[0].rstrip(",")
 
 
-def _line(record: Record) -> str:
-    return f"- `{record[0]}`: {_escaped(record[1])}\n"
+def _render_record(record: Record) -> str:
+    return f"- `{record[0]}`: {_escape(record[1])}\n"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return " ".join(text.split()).replace("<", "&lt;").replace("*", "\\*")
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(build_page(), encoding="utf-8")

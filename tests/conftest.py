@@ -27,11 +27,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 REPO = Path(__file__).parent.parent
 HANDBOOK = REPO / "jobs" / "data" / "handbook" / "logs"
 OBJECT_STORE = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
-"""What Ray's workers know of an object store: what is set when Ray starts."""
+"""Settings of an object store for Ray's workers, which inherit the environment in which Ray starts."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A law runs the same lines a hundred times: counted, it would take twice as long and cover hardly a line more."""
+    """Exclude Hypothesis tests from coverage, which would double their time and add hardly any line."""
     for item in items:
         if isinstance(item, pytest.Function) and hypothesis.is_hypothesis_test(item.obj):
             item.add_marker("no_cover")
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def one_ray() -> Iterator[None]:
-    """Ray for all runs of this process: a run that finds Ray in its process joins it and leaves it alone."""
+    """Start one Ray for all runs of this process; a run that finds Ray in its process joins it and does not stop it."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in OBJECT_STORE.items():
             patch.setenv(name, value)
@@ -50,7 +50,7 @@ def one_ray() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def embedded() -> str:
-    """Folder of the embedded SLM, dequantised (once a machine)."""
+    """Folder of the embedded SLM, dequantized (once per machine)."""
     from ragassay.pipeline.engines.weights import prepare_weights
 
     return prepare_weights("embedded")
@@ -64,12 +64,12 @@ def tokenizer(embedded: str) -> Any:
 
 
 TINY_VOCABULARY = 16_384
-"""Tokens of the tiny model: enough for Yes and No, and few, because a large tokenizer takes long to load."""
+"""Vocabulary size of the tiny model: enough for Yes and No, and small because a large tokenizer loads slowly."""
 
 
 @pytest.fixture(scope="session")
 def tiny_model(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A real but tiny Llama with random weights, and the embedded model's tokenizer with its first `TINY_VOCABULARY` tokens."""
+    """Folder of a tiny Llama with random weights and the first `TINY_VOCABULARY` tokens of the embedded model's tokenizer."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -92,14 +92,14 @@ def tiny_model(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def write_logs(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
-    """Write rows as a Parquet file; folders are made."""
+    """Write rows as a Parquet file; create missing folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), path, **options)
     return path
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Find a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -107,7 +107,7 @@ def free_port() -> int:
 
 
 def example_rows(count: int, start: int = 0) -> list[dict[str, Any]]:
-    """Log rows with different contexts, two to three sentences each."""
+    """Make log rows with different contexts and two or three sentences each."""
     return [
         {
             "question": f"What are the hours of shop {i}?",
@@ -120,7 +120,7 @@ def example_rows(count: int, start: int = 0) -> list[dict[str, Any]]:
 
 
 def run_stages(stages: Sequence[Stage], table: pa.Table) -> pa.Table:
-    """Rows through stages in this process, each set up for them."""
+    """Set up stages and run a table through them in this process."""
     for stage in stages:
         stage.setup()
         table = run_contained(stage, table)

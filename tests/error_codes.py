@@ -6,7 +6,7 @@ import textwrap
 from itertools import groupby
 
 from ragassay.pipeline.errors import Message
-from tests.test_errors import REPO, files, messages
+from tests.test_errors import REPO, collect_messages, list_files
 
 PAGE = REPO / "docs" / "reference" / "errors.md"
 HEAD = """# Error codes
@@ -24,24 +24,24 @@ FIRST_CLAUSE = re.compile(r".{30,}?(?=[:;.]\s|[:.]?$)|.*")
 """What is wrong: the first clause of a text that ends after 30 characters or later."""
 
 
-def faults() -> list[Message]:
+def collect_faults() -> list[Message]:
     """Read the messages of the job file's validators from the code."""
-    calls = [node for path in files() for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    calls = [node for path in list_files() for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     texts = [call.args[:2] for call in calls if ast.unparse(call.func) == "PydanticCustomError"]
     return [Message(ast.literal_eval(code), ast.literal_eval(text)) for code, text in texts]
 
 
-def page() -> str:
+def build_page() -> str:
     """Build the page: one list per area of codes."""
     lines = [HEAD]
-    everything = sorted([*messages().values(), *faults()], key=lambda message: message.code)
+    everything = sorted([*collect_messages().values(), *collect_faults()], key=lambda message: message.code)
     for area, group in groupby(everything, key=lambda message: message.code.partition(".")[0]):
         lines.append(f"\n## {area}\n\n")
-        lines += [f"- `{message.code}`: {fault(message.text)}\n" for message in group]
+        lines += [f"- `{message.code}`: {shorten_text(message.text)}\n" for message in group]
     return "".join(lines)
 
 
-def fault(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Return the part of an error's text that states what is wrong."""
     clause: str = FIRST_CLAUSE.findall(FIELD.sub(r"{\1}", text.partition("\n")[0]))[0]
     plain = clause.replace("`", "").replace("{{", "{").replace("}}", "}").replace("<", "&lt;").replace("*", "\\*")
@@ -49,4 +49,4 @@ def fault(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(build_page(), encoding="utf-8")

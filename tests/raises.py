@@ -1,4 +1,4 @@
-"""Expect an error of ours by its code and fields."""
+"""Expect a RagassayError by its code and fields."""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ import pytest
 from ragassay.pipeline.errors import Message, RagassayError
 
 EXAMPLE = Message("test.example", "{text}")
-"""Message of an error that only a test raises."""
+"""Message of an error that only tests raise."""
 
 
 @contextmanager
 def raises(*codes: str, **fields: Any) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
-    """Check that a block raises an error of ours.
+    """Check that a block raises a RagassayError.
 
     Args:
-        codes: Its code, or each code that it may have.
-        fields: Some of its fields, and their values.
+        codes: Accepted codes.
+        fields: Expected values of some of its fields.
 
     Yields:
-        What pytest knows of the error, once it is raised.
+        The error, once it is raised.
     """
     with pytest.raises(RagassayError) as info:
         yield info
@@ -33,30 +33,30 @@ def raises(*codes: str, **fields: Any) -> Iterator[pytest.ExceptionInfo[Ragassay
 
 @contextmanager
 def refuses(fault: str) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
-    """Check that a block raises an error of ours by its code; or refuses a job file, or logs, for a fault.
+    """Check that a block raises a RagassayError with a code or a fault.
 
     Args:
-        fault: Code of the error; place of the fault in the job file, such as `slms.0.name`; or code of a fault of the logs.
+        fault: Code of the error; place of a fault in the job file, such as `slms.0.name`; or code of a fault of the logs.
 
     Yields:
-        What pytest knows of the error, once it is raised.
+        The error, once it is raised.
     """
     with pytest.raises(RagassayError) as info:
         yield info
     faults = info.value.fields.get("faults")
     listed = faults if isinstance(faults, list) else []
-    known = {info.value.code, *(one.get("place") for one in listed), *(one["code"] for one in listed)}
-    assert fault in known, f"{fault}: {known}: {info.value}"
+    codes = {info.value.code, *(entry.get("place") for entry in listed), *(entry["code"] for entry in listed)}
+    assert fault in codes, f"{fault}: {codes}: {info.value}"
 
 
-def fails(done: subprocess.CompletedProcess[str], code: str, *values: object) -> None:
-    """Check that a command ended with an error of ours.
+def fails(result: subprocess.CompletedProcess[str], code: str, *values: object) -> None:
+    """Check that a command ended with a RagassayError.
 
     Args:
-        done: The command.
+        result: Finished command.
         code: Code of the error.
-        values: What its text must name, such as values of its fields.
+        values: Values that its text must contain, such as those of its fields.
     """
-    said = " ".join(done.stderr.split())
-    assert done.returncode == 1 and f"error[{code}]: " in said, done.stdout + done.stderr
-    assert [value for value in values if str(value) not in said] == [], said
+    message = " ".join(result.stderr.split())
+    assert result.returncode == 1 and f"error[{code}]: " in message, result.stdout + result.stderr
+    assert [value for value in values if str(value) not in message] == [], message

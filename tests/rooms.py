@@ -1,11 +1,11 @@
-"""Draw which room imports from which: `python -m tests.rooms` writes docs/assets/imports.svg."""
+"""Draw the imports between rooms: `python -m tests.rooms` writes docs/assets/imports.svg."""
 
-from tests.site_picture import Arrows, svg
-from tests.test_layout import REPO, arrows
+from tests.site_picture import Arrows, draw_svg
+from tests.test_layout import REPO, find_room_imports
 
 PICTURE = REPO / "docs" / "assets" / "imports.svg"
 SHARED = ("pipeline/errors", "pipeline/arrays", "pipeline/contain", "schemas", "jobs/storage/folder", "jobs/config/job")
-"""Rooms that nearly all others import: left out of the picture."""
+"""Rooms that nearly all others import; omitted from the picture."""
 
 STYLE = (
     "svg { background: #fff; font: 13px sans-serif; } path { fill: none; stroke: #777; } marker path { fill: #777; } "
@@ -13,25 +13,25 @@ STYLE = (
 )
 
 
-def imports() -> Arrows:
-    """Pairs of rooms: the first imports from the second, and no longer way leads from the first to the second."""
-    graph = {room: targets - set(SHARED) for room, targets in arrows().items() if room not in SHARED}
+def list_imports() -> Arrows:
+    """List pairs of rooms: the first imports from the second, and no indirect path leads from the first to the second."""
+    graph = {room: targets - set(SHARED) for room, targets in find_room_imports().items() if room not in SHARED}
     pairs: Arrows = []
     for room in sorted(graph):
-        indirect = {far for near in graph[room] for far in _reachable(near, graph)}
+        indirect = {far for near in graph[room] for far in _find_reachable(near, graph)}
         pairs += [(room, target) for target in sorted(graph[room] - indirect)]
     return pairs
 
 
-def _reachable(room: str, graph: dict[str, set[str]]) -> set[str]:
+def _find_reachable(room: str, graph: dict[str, set[str]]) -> set[str]:
     targets = graph.get(room, set())
-    return targets.union(*(_reachable(target, graph) for target in targets))
+    return targets.union(*(_find_reachable(target, graph) for target in targets))
 
 
-def picture() -> str:
-    """The picture of today's imports, as SVG."""
-    return svg(imports(), STYLE) + "\n"
+def draw_picture() -> str:
+    """Draw the imports as SVG."""
+    return draw_svg(list_imports(), STYLE) + "\n"
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(picture(), encoding="utf-8")
+    PICTURE.write_text(draw_picture(), encoding="utf-8")

@@ -1,6 +1,6 @@
-"""What MkDocs calls while it builds the site: files of the repository that pages link to come along, below `repo/`.
+"""MkDocs hooks that add the repository files that pages link to, below `repo/`.
 
-So a link is the same on the site as in a checkout, and `--strict` checks them all.
+So links are the same on the site and in a checkout, and `--strict` checks them all.
 """
 
 import os
@@ -13,55 +13,55 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)#\s]+")
-"""The path of a link or picture to a file, less its anchor."""
+"""Path of a link or picture to a file, without its anchor."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every file outside docs/ that a page links to, and what those link to in turn.
+    """Add every file outside docs/ that a page links to, directly or through added pages.
 
     Args:
-        files: What lies in docs/.
-        config: The settings, for where mkdocs.yml lies.
+        files: Files in docs/.
+        config: Settings, with the place of mkdocs.yml.
 
     Returns:
-        The same files and those added.
+        The same object, with the added files.
     """
-    left = list(files.documentation_pages())
-    while left:
-        for path in _linked(left.pop(), config):
-            name = _name(path, config)
+    pending = list(files.documentation_pages())
+    while pending:
+        for path in _find_linked_paths(pending.pop(), config):
+            name = _get_site_path(path, config)
             if path.is_file() and files.get_file_from_path(name) is None:
                 files.append(added := File.generated(config, name, abs_src_path=str(path)))
-                left += [added] if added.is_documentation_page() else []
+                pending += [added] if added.is_documentation_page() else []
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn a page's links to files into those of the site.
+    """Rewrite a page's links to files for the site.
 
     Args:
-        markdown: The page as it is written.
-        page: Where it lies.
-        config: The settings.
-        files: Not looked at: MkDocs itself says what is not there.
+        markdown: Source of the page.
+        page: The page.
+        config: Settings.
+        files: Unused; MkDocs itself reports missing files.
 
     Returns:
-        The page with links that start from its place on the site.
+        The page with links relative to its place on the site.
     """
-    here = Path(page.file.src_uri).parent
-    paths = _linked(page.file, config, markdown)
-    return LINK.sub(lambda _: Path(os.path.relpath(_name(next(paths), config), here)).as_posix(), markdown)
+    folder = Path(page.file.src_uri).parent
+    paths = _find_linked_paths(page.file, config, markdown)
+    return LINK.sub(lambda _: Path(os.path.relpath(_get_site_path(next(paths), config), folder)).as_posix(), markdown)
 
 
-def _linked(file: File, config: MkDocsConfig, markdown: str | None = None) -> Iterator[Path]:
-    """Where a page's links lead in the repository, in their order."""
+def _find_linked_paths(file: File, config: MkDocsConfig, markdown: str | None = None) -> Iterator[Path]:
+    """Resolve a page's links to paths in the repository, in order."""
     source = Path(str(file.abs_src_path))
     for link in LINK.findall(file.content_string if markdown is None else markdown):
         yield Path(os.path.normpath(source.parent / link))
 
 
-def _name(path: Path, config: MkDocsConfig) -> str:
-    """The path of a file of the repository on the site."""
+def _get_site_path(path: Path, config: MkDocsConfig) -> str:
+    """Return the path on the site of a file of the repository."""
     docs = Path(config.docs_dir)
     if path.is_relative_to(docs):
         return path.relative_to(docs).as_posix()

@@ -1,17 +1,17 @@
-"""What MkDocs calls while it builds the site: Mermaid flowcharts become SVG, which needs no script from elsewhere."""
+"""MkDocs hook that turns Mermaid flowcharts into SVG, so that pages load no external script."""
 
 import html
 import re
 from statistics import fmean
 
 LETTER, HEIGHT, GAP = 6.5, 26, 12
-"""Pixels: of a letter, of a box, and between two boxes."""
+"""Width of a letter, height of a box, and gap between two boxes, in pixels."""
 
 NARROW, ROW, LOW_ROW = 4, 92, 48
-"""Pixels from one row of boxes to the next: fewer in a picture with so few boxes a row that no arrow is flat."""
+"""Height of a layer in pixels: LOW_ROW if no layer has more than NARROW boxes, because then no arrow is flat."""
 
 SWEEPS = 8
-"""How often each row is put in the order of the rows beside it."""
+"""Number of times that each layer is sorted by the positions of its neighbors."""
 
 HEAD = (
     '<marker id="head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
@@ -25,72 +25,74 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     """Draw each flowchart of a page, one arrow per line: `a[label] --> b[label]`; a label is given once.
 
     Args:
-        markdown: The page as it is written.
+        markdown: Source of the page.
 
     Returns:
-        The page with pictures in place of the charts.
+        The page with pictures instead of charts.
     """
-    return re.sub(r"```mermaid\nflowchart TD\n(.*?)```", lambda found: _figure(arrows(found[1])), markdown, flags=re.DOTALL)
+    return re.sub(
+        r"```mermaid\nflowchart TD\n(.*?)```", lambda match: _draw_figure(find_arrows(match[1])), markdown, flags=re.DOTALL
+    )
 
 
-def arrows(chart: str) -> Arrows:
-    """From whom, to whom: the labels of a chart, arrow by arrow."""
+def find_arrows(chart: str) -> Arrows:
+    """Find the arrows of a chart as pairs of labels: from, to."""
     labels = dict(re.findall(r"(\w+)\[([^\]]+)\]", chart))
     return [(labels[start], labels[end]) for start, end in re.findall(r"(\w+)(?:\[[^\]]+\])? --> (\w+)", chart)]
 
 
-def rows(joined: Arrows) -> list[list[str]]:
-    """The boxes row by row: each below all that point at it, and near to what it is joined with.
+def layer_labels(arrows: Arrows) -> list[list[str]]:
+    """Arrange boxes in layers: each below all boxes that point to it, and near its neighbors.
 
     Args:
-        joined: From whom, to whom; without circles.
+        arrows: Pairs of labels, without cycles.
 
     Returns:
-        Labels, the top row first, from left to right.
+        Labels of each layer from left to right, top layer first.
     """
-    depth = dict.fromkeys((label for arrow in joined for label in arrow), 0)
+    depth = dict.fromkeys((label for arrow in arrows for label in arrow), 0)
     for _ in depth:
-        for upper, lower in joined:
+        for upper, lower in arrows:
             depth[lower] = max(depth[lower], depth[upper] + 1)
-    found = [sorted(label for label in depth if depth[label] == row) for row in range(max(depth.values()) + 1)]
+    layers = [sorted(label for label in depth if depth[label] == row) for row in range(max(depth.values()) + 1)]
     for _ in range(SWEEPS):
-        for row in found:
-            at = {label: (number + 0.5) / len(other) for other in found for number, label in enumerate(other)}
-            beside = {label: [at[b if a == label else a] for a, b in joined if label in (a, b)] for label in row}
-            row.sort(key=lambda label: fmean(beside[label]))
-    return found
+        for row in layers:
+            positions = {label: (number + 0.5) / len(other) for other in layers for number, label in enumerate(other)}
+            neighbors = {label: [positions[b if a == label else a] for a, b in arrows if label in (a, b)] for label in row}
+            row.sort(key=lambda label: fmean(neighbors[label]))
+    return layers
 
 
-def _figure(joined: Arrows) -> str:
-    return f'<div class="flowchart">{svg(joined)}</div>'
+def _draw_figure(arrows: Arrows) -> str:
+    return f'<div class="flowchart">{draw_svg(arrows)}</div>'
 
 
-def svg(joined: Arrows, style: str = "") -> str:
+def draw_svg(arrows: Arrows, style: str = "") -> str:
     """Draw a chart.
 
     Args:
-        joined: From whom, to whom; without circles.
-        style: CSS rules inside the picture, for one that stands alone as a file; empty where the page has them.
+        arrows: Pairs of labels, without cycles.
+        style: CSS rules inside the picture if it is a separate file; empty if the page has them.
     """
-    drawn = rows(joined)
-    width = 16 + LETTER * max(len(label) for row in drawn for label in row)
-    widest = max(map(len, drawn))
-    across, down = widest * (width + GAP), LOW_ROW if widest <= NARROW else ROW
-    middle = {
-        label: ((place + 0.5) * across / len(row), number * down + HEIGHT / 2 + 1)
-        for number, row in enumerate(drawn)
-        for place, label in enumerate(row)
+    layers = layer_labels(arrows)
+    width = 16 + LETTER * max(len(label) for row in layers for label in row)
+    widest = max(map(len, layers))
+    picture_width, row_height = widest * (width + GAP), LOW_ROW if widest <= NARROW else ROW
+    centers = {
+        label: ((column + 0.5) * picture_width / len(row), number * row_height + HEIGHT / 2 + 1)
+        for number, row in enumerate(layers)
+        for column, label in enumerate(row)
     }
     parts = [f"<style>{style}</style>" if style else "", HEAD]
-    for upper, lower in joined:
-        (x1, y1), (x2, y2) = middle[upper], middle[lower]
+    for upper, lower in arrows:
+        (x1, y1), (x2, y2) = centers[upper], centers[lower]
         y1, y2 = y1 + HEIGHT / 2, y2 - HEIGHT / 2
-        half = (y1 + y2) / 2
-        way = f"M{x1:.0f} {y1:.0f}C{x1:.0f} {half:.0f} {x2:.0f} {half:.0f} {x2:.0f} {y2:.0f}"
-        parts.append(f'<path d="{way}" marker-end="url(#head)"/>')
-    for label, (x, y) in middle.items():
+        y_middle = (y1 + y2) / 2
+        path = f"M{x1:.0f} {y1:.0f}C{x1:.0f} {y_middle:.0f} {x2:.0f} {y_middle:.0f} {x2:.0f} {y2:.0f}"
+        parts.append(f'<path d="{path}" marker-end="url(#head)"/>')
+    for label, (x, y) in centers.items():
         box = f'<rect x="{x - width / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{width:.0f}" height="{HEIGHT}" rx="4"/>'
         parts.append(f'{box}<text x="{x:.0f}" y="{y + 4:.0f}">{html.escape(label)}</text>')
-    size = f"0 0 {across:.0f} {(len(drawn) - 1) * down + HEIGHT + 2}"
-    attributes = f'viewBox="{size}" style="max-width: {across:.0f}px" role="img" aria-label="A flowchart"'
+    size = f"0 0 {picture_width:.0f} {(len(layers) - 1) * row_height + HEIGHT + 2}"
+    attributes = f'viewBox="{size}" style="max-width: {picture_width:.0f}px" role="img" aria-label="A flowchart"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{"".join(parts)}</svg>'

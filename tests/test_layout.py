@@ -18,38 +18,38 @@ LONGEST_FUNCTION = 70
 HEAVY = {"vllm", "torch", "transformers", "spacy", "ray"}
 
 
-def modules() -> list[Path]:
+def list_modules() -> list[Path]:
     return [path for folder in ALLOWED for path in sorted((REPO / folder).rglob("*.py"))]
 
 
-def imports(body: list[ast.stmt]) -> set[str]:
-    found: set[str] = set()
+def find_imports(body: list[ast.stmt]) -> set[str]:
+    packages: set[str] = set()
     for node in body:
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            packages |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            found.add((node.module or "").split(".")[0])
-    return found
+            packages.add((node.module or "").split(".")[0])
+    return packages
 
 
-def ours(body: list[ast.stmt]) -> set[str]:
-    """Which of our folders are imported; all are imported by the name of the package."""
+def find_our_imports(body: list[ast.stmt]) -> set[str]:
+    """Find the product's folders that are imported; each import must start with the package name."""
     plain = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
-    assert not [name for name in plain if name.startswith("ragassay")], "ours are imported as `from ragassay.… import …`"
+    assert not [name for name in plain if name.startswith("ragassay")], "import the product as `from ragassay.… import …`"
     names = [node.module for node in body if isinstance(node, ast.ImportFrom) and node.module]
-    assert "ragassay" not in names, "import from the file where it stands"
+    assert "ragassay" not in names, "import from the file that defines the name"
     return {name.split(".")[1] for name in names if name.startswith("ragassay.")}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(REPO)))
+@pytest.mark.parametrize("path", list_modules(), ids=lambda p: str(p.relative_to(REPO)))
 def test_imports_go_one_way(path: Path) -> None:
     folder = path.relative_to(REPO).parts[0]
     tree = ast.parse(path.read_text())
-    everywhere = imports([n for n in ast.walk(tree) if isinstance(n, ast.stmt)])
-    assert not everywhere & (set(ALLOWED) | {"tests"}), "our folders are imported as ragassay.…"
-    assert not ours([n for n in ast.walk(tree) if isinstance(n, ast.stmt)]) - ALLOWED[folder]
-    assert not imports(tree.body) & HEAVY, "heavy packages are imported inside the actor"
+    everywhere = find_imports([n for n in ast.walk(tree) if isinstance(n, ast.stmt)])
+    assert not everywhere & (set(ALLOWED) | {"tests"}), "import the product's folders as ragassay.…"
+    assert not find_our_imports([n for n in ast.walk(tree) if isinstance(n, ast.stmt)]) - ALLOWED[folder]
+    assert not find_imports(tree.body) & HEAVY, "import heavy packages inside the actor"
     if folder == "schemas":
         outside = everywhere - {"ragassay", "pyarrow", "pydantic"}
         assert outside <= {"collections", "json", "dataclasses", "enum", "typing"}, outside
@@ -62,37 +62,37 @@ def test_the_package_is_links_to_the_folders() -> None:
     assert links == {folder: Path("..", folder) for folder in ALLOWED}
 
 
-def room(parts: Sequence[str]) -> str:
-    """Room of a file or module: its folder below the four; a file right below them is one by itself."""
+def get_room(parts: Sequence[str]) -> str:
+    """Return the room of a file or module: its folder below the top folder, or the file itself."""
     return parts[0] if parts[0] == "schemas" else "/".join(parts[:2])
 
 
-def arrows() -> dict[str, set[str]]:
-    """Room -> rooms that it imports from."""
-    found: dict[str, set[str]] = {}
-    for path in modules():
-        mine = room(path.relative_to(REPO).with_suffix("").parts)
+def find_room_imports() -> dict[str, set[str]]:
+    """Map each room to the rooms that it imports from."""
+    targets: dict[str, set[str]] = {}
+    for path in list_modules():
+        room = get_room(path.relative_to(REPO).with_suffix("").parts)
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ragassay."):
                 parts = (node.module or "").split(".")[1:]
-                found.setdefault(mine, set()).update(room([*parts, alias.name]) for alias in node.names)
-    return {mine: others - {mine} for mine, others in found.items()}
+                targets.setdefault(room, set()).update(get_room([*parts, alias.name]) for alias in node.names)
+    return {room: rooms - {room} for room, rooms in targets.items()}
 
 
-def test_no_rooms_import_each_other_in_a_circle() -> None:
-    TopologicalSorter(arrows()).prepare()  # a CycleError names the circle
+def test_rooms_have_no_circular_imports() -> None:
+    TopologicalSorter(find_room_imports()).prepare()  # a CycleError names the circle
 
 
 INPUT_READERS = ("jobs/input/", "jobs/integrations/traces/", "jobs/init/", "jobs/forecast/")
 
 
 def test_rows_of_an_output_are_read_in_one_place() -> None:
-    """Only ScoredDataset loops over row groups; the rooms that read logs have loops of their own."""
+    """Only ScoredDataset loops over row groups, except in the rooms that read logs."""
     loops = re.compile(r"read_row_group|iter_batches")
-    found = {
+    paths = {
         str(path.relative_to(REPO)) for path in (REPO / "jobs").rglob("*.py") if loops.search(path.read_text(encoding="utf-8"))
     }
-    assert {path for path in found if not path.startswith(INPUT_READERS)} == {"jobs/output/scored_dataset.py"}
+    assert {path for path in paths if not path.startswith(INPUT_READERS)} == {"jobs/output/scored_dataset.py"}
 
 
 def test_files_of_tests_are_short() -> None:
@@ -100,7 +100,7 @@ def test_files_of_tests_are_short() -> None:
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(REPO)))
+@pytest.mark.parametrize("path", list_modules(), ids=lambda p: str(p.relative_to(REPO)))
 def test_files_and_functions_are_short(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= LONGEST_FILE

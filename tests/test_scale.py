@@ -1,4 +1,4 @@
-"""The page of figures on paper is what the code makes of itself today."""
+"""The table in results/scale.md matches the code."""
 
 import re
 
@@ -9,21 +9,22 @@ UNITS = {"": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 NEAR = 0.1
 
 
-def split(text: str) -> tuple[str, list[float]]:
-    """Text without its numbers, and these; sizes in bytes."""
-    return NUMBER.sub("#", text), [float(found.replace(",", "")) * UNITS[unit] for found, unit in NUMBER.findall(text)]
+def split_numbers(text: str) -> tuple[str, list[float]]:
+    """Split a text into its words and its numbers; sizes are in bytes."""
+    return NUMBER.sub("#", text), [float(number.replace(",", "")) * UNITS[unit] for number, unit in NUMBER.findall(text)]
 
 
-def test_the_table_is_that_of_the_code() -> None:
-    behind = PAGE.read_text().partition(MARK)[2].partition("\n## ")[0].strip()
-    page, now = behind.splitlines(), table(measure()).splitlines()
-    assert len(page) == len(now) > 20
-    for told, computed in zip(page, now, strict=True):
-        (words, figures), (own, found) = split(told), split(computed)
-        assert words == own, f"{told!r} is {computed!r} now: python -m tests.benchmarks.on_paper"
-        assert all(abs(a - b) <= NEAR * b for a, b in zip(figures, found, strict=True)), f"{told!r} is {computed!r} now"
+def test_the_table_matches_the_code() -> None:
+    section = PAGE.read_text().partition(MARK)[2].partition("\n## ")[0].strip()
+    written_lines, computed_lines = section.splitlines(), table(measure()).splitlines()
+    assert len(written_lines) == len(computed_lines) > 20
+    for written, computed in zip(written_lines, computed_lines, strict=True):
+        (words, figures), (computed_words, computed_figures) = split_numbers(written), split_numbers(computed)
+        assert words == computed_words, f"{written!r} is now {computed!r}: run python -m tests.benchmarks.on_paper"
+        pairs = zip(figures, computed_figures, strict=True)
+        assert all(abs(a - b) <= NEAR * b for a, b in pairs), f"{written!r} is now {computed!r}"
 
 
-def test_tokens_are_those_of_the_measurements() -> None:
-    found = tokens()
-    assert len(found) == 3 and all(100 < each < 1000 for each in found.values())
+def test_tokens_per_response_are_read_from_the_measurements() -> None:
+    counts = tokens()
+    assert len(counts) == 3 and all(100 < count < 1000 for count in counts.values())

@@ -1,4 +1,4 @@
-"""The site of docs/ builds without a warning, its links lead somewhere, and nothing in it is fetched from elsewhere."""
+"""The site of docs/ builds without warnings, its links resolve, and its pages load nothing from other hosts."""
 
 import os
 import re
@@ -12,25 +12,25 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests import rooms as imports
-from tests.site_picture import Arrows, arrows, rows
+from tests import rooms
+from tests.site_picture import Arrows, find_arrows, layer_labels
 
 REPO = Path(__file__).parent.parent
 FETCHED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
-"""Attributes of which a browser fetches what they name, without a click."""
+"""Tag -> attribute with a URL that a browser fetches without a click."""
 
 NOT_PROSE = ("pre", "code", "script", "style", "nav", "h1", "h2", "h3")
 
 
-def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site that a configuration describes. Not `--quiet`: MkDocs counts only the warnings that it prints."""
+def build_site(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a configuration. Not with `--quiet`: MkDocs counts only the warnings that it prints."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(site)]
     return subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False)
 
 
 @dataclass
 class Page(HTMLParser):
-    """A built page: its anchors, its links, what it fetches, and its text outside code and headings."""
+    """Built page: its anchors, links, fetched URLs, and text outside code and headings."""
 
     text: str
     anchors: set[str] = field(default_factory=set)
@@ -44,10 +44,10 @@ class Page(HTMLParser):
         self.feed(self.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value for name, value in attrs if value is not None}
-        self.anchors |= {found[name] for name in ("id", "name") if name in found}
-        self.links |= {found["href"]} if tag == "a" and "href" in found else set()
-        self.fetched |= {found[FETCHED[tag]]} if found.get(FETCHED.get(tag, "")) else set()
+        attributes = {name: value for name, value in attrs if value is not None}
+        self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
+        self.links |= {attributes["href"]} if tag == "a" and "href" in attributes else set()
+        self.fetched |= {attributes[FETCHED[tag]]} if attributes.get(FETCHED.get(tag, "")) else set()
         self.inside += [tag] if tag in NOT_PROSE else []
 
     def handle_endtag(self, tag: str) -> None:
@@ -61,20 +61,20 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built site."""
+    """Folder of the built site."""
     folder = tmp_path_factory.mktemp("site")
-    done = build(REPO / "mkdocs.yml", folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = build_site(REPO / "mkdocs.yml", folder)
+    assert result.returncode == 0, result.stdout + result.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
-    """Every page of it."""
+    """Pages of the built site."""
     return {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "404.html"}
 
 
-def test_every_link_of_the_built_pages_leads_somewhere(site: Path, pages: dict[Path, Page]) -> None:
+def test_every_link_of_the_built_pages_resolves(site: Path, pages: dict[Path, Page]) -> None:
     assert {"index.html", "first-audit.html", "nightly.html", "glossary.html", "method.html"} <= {path.name for path in pages}
     for path, page in pages.items():
         for link in page.links | page.fetched:
@@ -87,7 +87,7 @@ def test_every_link_of_the_built_pages_leads_somewhere(site: Path, pages: dict[P
                 assert unquote(parts.fragment) in pages[target].anchors, f"{path.name}: {link}"
 
 
-def test_nothing_is_fetched_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:
+def test_nothing_is_fetched_from_other_hosts(site: Path, pages: dict[Path, Page]) -> None:
     for path, page in pages.items():
         assert page.fetched and not [name for name in page.fetched if urlsplit(name).netloc], path.name
     for sheet in site.rglob("*.css"):
@@ -120,37 +120,37 @@ def test_the_search_finds_in_a_browser_without_a_server(site: Path, tmp_path: Pa
         chrome.execute_script("arguments[0].focus()", field)
         field.send_keys("Clopper-Pearson")
         WebDriverWait(chrome, 30).until(lambda c: c.find_elements(By.CSS_SELECTOR, ".md-search-result__item"))
-        found = [link.get_attribute("href") for link in chrome.find_elements(By.CSS_SELECTOR, "a.md-search-result__link")]
-        assert (site / "background" / "method.html").as_uri() in {re.split(r"[?#]", str(link))[0] for link in found}
+        results = [link.get_attribute("href") for link in chrome.find_elements(By.CSS_SELECTOR, "a.md-search-result__link")]
+        assert (site / "background" / "method.html").as_uri() in {re.split(r"[?#]", str(link))[0] for link in results}
         loaded = chrome.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
         assert [name for name in loaded if urlsplit(name).scheme not in ("file", "data")] == []
 
 
-def test_pages_read_on_the_site_as_in_a_checkout(pages: dict[Path, Page]) -> None:
+def test_pages_have_no_unrendered_markdown(pages: dict[Path, Page]) -> None:
     for path, page in pages.items():
-        left = re.findall(r"^ *(?:[-*] |\| |#+ |```|\d\. ).*|\*\*.*|\]\(.*", "".join(page.prose), re.MULTILINE)
-        assert not left, f"{path.name}: Markdown that was not read as such: {left[:3]}"
+        markdown = re.findall(r"^ *(?:[-*] |\| |#+ |```|\d\. ).*|\*\*.*|\]\(.*", "".join(page.prose), re.MULTILINE)
+        assert not markdown, f"{path.name}: unrendered Markdown: {markdown[:3]}"
 
 
-def assert_drawn(picture: str, joined: Arrows) -> None:
-    """Check that a picture has every box and arrow, and each box below all that point to it."""
-    at = {label: number for number, row in enumerate(rows(joined)) for label in row}
-    assert joined and all(at[upper] < at[lower] for upper, lower in joined)
-    assert picture.count('marker-end="url(#head)"') == len(joined)
-    assert all(f">{label}</text>" in picture for label in at)
+def assert_drawn(draw: str, arrows: Arrows) -> None:
+    """Check that a picture has every box and arrow, and that arrows point down."""
+    layer_numbers = {label: number for number, row in enumerate(layer_labels(arrows)) for label in row}
+    assert arrows and all(layer_numbers[upper] < layer_numbers[lower] for upper, lower in arrows)
+    assert draw.count('marker-end="url(#head)"') == len(arrows)
+    assert all(f">{label}</text>" in draw for label in layer_numbers)
 
 
 def test_the_flow_of_a_row_is_drawn(site: Path) -> None:
     page = (site / "background" / "architecture.html").read_text(encoding="utf-8")
-    assert_drawn(page, arrows((REPO / "docs" / "background" / "architecture.md").read_text(encoding="utf-8")))
+    assert_drawn(page, find_arrows((REPO / "docs" / "background" / "architecture.md").read_text(encoding="utf-8")))
     assert "flowchart TD" not in page
 
 
 def test_the_imports_are_drawn() -> None:
-    assert_drawn(imports.picture(), imports.imports())
+    assert_drawn(rooms.draw_picture(), rooms.list_imports())
 
 
-def test_a_link_that_leads_nowhere_breaks_the_build(tmp_path: Path) -> None:
+def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs" / "assets").mkdir(parents=True)
     (tmp_path / "docs" / "assets" / "iframe-worker.js").touch()
     (tmp_path / "docs" / "assets" / "site.css").touch()
@@ -162,13 +162,13 @@ def test_a_link_that_leads_nowhere_breaks_the_build(tmp_path: Path) -> None:
     config.write_text(f"INHERIT: {REPO / 'mkdocs.yml'}\ndocs_dir: docs\nnav: [index.md, other.md]\nhooks: ['{hook}']\n")
     page = tmp_path / "docs" / "index.md"
     page.write_text("# Home\n[good](other.md#there)\n")
-    done = build(config, tmp_path / "site")
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = build_site(config, tmp_path / "site")
+    assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / "site" / "repo" / "DATA.yaml").read_text() == "a: 1\n"
     broken = ["nothing.md", "#nothing", "other.md#nowhere", "../ABSENT.md", "no.png"]
     page.write_text("# Home\n" + "\n".join(f"[a]({link})" for link in broken))
     (tmp_path / "NOTE.md").write_text("# Note\n[back](docs/other.md#away)\n")
-    done = build(config, tmp_path / "site")
-    assert done.returncode != 0
+    result = build_site(config, tmp_path / "site")
+    assert result.returncode != 0
     for link in ["nothing.md", "#nothing", "other.md#nowhere", "ABSENT.md", "no.png", "other.md#away"]:
-        assert link in done.stderr, link
+        assert link in result.stderr, link

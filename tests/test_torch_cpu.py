@@ -1,4 +1,4 @@
-"""Where `make setup` takes torch from: what is there, what pip finds, what uv fetches, or one line that says what to do."""
+"""`make setup` keeps an installed torch, else installs it with pip, else with uv, else prints one line on what to do."""
 
 import os
 import re
@@ -15,7 +15,7 @@ VERSION = next(line for line in (REPO / "requirements" / "cpu.txt").read_text().
 SPEC = f"torch=={VERSION}+cpu"
 
 
-def script(path: Path, body: str) -> None:
+def write_script(path: Path, body: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{body}\n")
     path.chmod(0o755)
@@ -23,15 +23,15 @@ def script(path: Path, body: str) -> None:
 
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
-    """An environment without anything, whose pip is the real one."""
+    """Folder of an empty environment with a working pip."""
     root = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", root], check=True)
-    script(root / "bin" / "pip", f'exec {sys.executable} -m pip --python {root}/bin/python "$@"')
+    write_script(root / "bin" / "pip", f'exec {sys.executable} -m pip --python {root}/bin/python "$@"')
     return root
 
 
-def offered(folder: Path, version: str | None) -> Path:
-    """A folder of wheels, with a torch of this version that has no code but its version."""
+def make_wheel_folder(folder: Path, version: str | None) -> Path:
+    """Make a folder of wheels with a torch of this version that contains only its version."""
     folder.mkdir()
     if version:
         with zipfile.ZipFile(folder / f"torch-{version}-py3-none-any.whl", "w") as wheel:
@@ -43,56 +43,59 @@ def offered(folder: Path, version: str | None) -> Path:
     return folder
 
 
-def put_torch(venv: Path, wheels: Path, *, uv: str | None = None) -> tuple[subprocess.CompletedProcess[str], str]:
-    """Run the script where pip sees this folder only, with a `uv` of this body; also what uv was called with."""
+def install_torch(venv: Path, wheels: Path, *, uv: str | None = None) -> tuple[subprocess.CompletedProcess[str], str]:
+    """Run the script with a pip that sees only this folder and a `uv` with this body; return the result and uv's arguments."""
     tools, calls = venv.parent / "tools", venv.parent / "calls"
     tools.mkdir(exist_ok=True)
-    for name in ("sed", "dirname"):  # what the script needs; a uv of this machine is out of sight
+    for name in ("sed", "dirname"):  # the script's tools; hides this machine's uv
         if not (tools / name).exists():
             (tools / name).symlink_to(shutil.which(name) or name)
     calls.unlink(missing_ok=True)
     if uv is not None:
-        script(tools / "uv", f'echo "$@" >> {calls}\n{uv}')
+        write_script(tools / "uv", f'echo "$@" >> {calls}\n{uv}')
     pip = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
     env = {**os.environ, **pip, "PATH": str(tools)}
-    done = subprocess.run(
+    result = subprocess.run(
         [REPO / "requirements" / "torch-cpu.sh", venv / "bin"], capture_output=True, text=True, env=env, check=False
     )
-    return done, calls.read_text() if calls.exists() else ""
+    return result, calls.read_text() if calls.exists() else ""
 
 
-def torch_in(venv: Path) -> str:
+def get_torch_version(venv: Path) -> str:
     show = "import torch; print(torch.__version__)"
     return subprocess.run([venv / "bin" / "python", "-c", show], capture_output=True, text=True, check=False).stdout.strip()
 
 
-def test_what_pip_finds_is_installed_and_then_left_alone(venv: Path, tmp_path: Path) -> None:
-    done, calls = put_torch(venv, offered(tmp_path / "wheels", f"{VERSION}+cpu"), uv="exit 1")
-    assert done.returncode == 0 and not done.stdout + done.stderr + calls and torch_in(venv) == f"{VERSION}+cpu"
-    done, calls = put_torch(venv, offered(tmp_path / "empty", None), uv="exit 1")
-    assert done.returncode == 0 and not done.stdout + done.stderr + calls
+def test_a_cpu_build_from_pip_is_installed_and_then_kept(venv: Path, tmp_path: Path) -> None:
+    result, calls = install_torch(venv, make_wheel_folder(tmp_path / "wheels", f"{VERSION}+cpu"), uv="exit 1")
+    assert result.returncode == 0 and not result.stdout + result.stderr + calls
+    assert get_torch_version(venv) == f"{VERSION}+cpu"
+    result, calls = install_torch(venv, make_wheel_folder(tmp_path / "empty", None), uv="exit 1")
+    assert result.returncode == 0 and not result.stdout + result.stderr + calls
 
 
-def test_uv_is_asked_where_pip_finds_no_cpu_build(venv: Path, tmp_path: Path) -> None:
-    done, calls = put_torch(venv, offered(tmp_path / "wheels", VERSION), uv="exit 0")  # a build, but PyPI's, for CUDA
-    assert done.returncode == 0 and f"pip finds no CPU build of torch {VERSION}" in done.stdout and not torch_in(venv)
+def test_uv_is_called_if_pip_finds_no_cpu_build(venv: Path, tmp_path: Path) -> None:
+    wheels = make_wheel_folder(tmp_path / "wheels", VERSION)  # a CUDA build, as on PyPI
+    result, calls = install_torch(venv, wheels, uv="exit 0")
+    assert result.returncode == 0 and f"pip finds no CPU build of torch {VERSION}" in result.stdout
+    assert not get_torch_version(venv)
     assert calls == f"pip install -q --python {venv}/bin/python --no-deps --torch-backend cpu {SPEC}\n"
 
 
 @pytest.mark.parametrize("uv", ["echo no such index >&2; exit 2", None], ids=["uv finds none", "no uv anywhere"])
-def test_one_line_says_what_to_do_where_neither_has_it(venv: Path, tmp_path: Path, uv: str | None) -> None:
-    done, _ = put_torch(venv, offered(tmp_path / "wheels", None), uv=uv)
-    assert done.returncode == 1
-    assert re.fullmatch(rf"No CPU build of torch {VERSION} .*PIP_FIND_LINKS=FOLDER make setup\n", done.stderr)
+def test_one_line_explains_what_to_do_if_neither_has_a_cpu_build(venv: Path, tmp_path: Path, uv: str | None) -> None:
+    result, _ = install_torch(venv, make_wheel_folder(tmp_path / "wheels", None), uv=uv)
+    assert result.returncode == 1
+    assert re.fullmatch(rf"No CPU build of torch {VERSION} .*PIP_FIND_LINKS=FOLDER make setup\n", result.stderr)
     log = (venv / "torch.log").read_text()
     assert f"No matching distribution found for {SPEC}" in log and ("no such index" if uv else "for uv") in log
 
 
-def test_setup_asks_for_torch_before_the_other_requirements() -> None:
+def test_setup_installs_torch_before_the_other_requirements() -> None:
     setup = (REPO / "Makefile").read_text().split("\n$(STAMP):")[1].split("\n\n")[0]
     assert setup.index("requirements/torch-cpu.sh $(BIN)") < setup.index("-r requirements/cpu.txt")
 
 
-def test_no_requirements_file_names_an_address() -> None:
+def test_no_requirements_file_contains_an_address() -> None:
     for path in (REPO / "requirements").iterdir():
         assert not re.search(r"https?://|--(extra-)?index-url|--find-links|^-[if]\b", path.read_text(), re.M), path.name

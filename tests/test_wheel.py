@@ -1,4 +1,4 @@
-"""The wheel that users and the GPU image install holds every file, and works where there is no checkout."""
+"""The wheel that users and the GPU image install contains every file and works without a checkout."""
 
 import os
 import re
@@ -17,38 +17,45 @@ from tests.jobs.conftest import write_job
 
 REPO = Path(__file__).parent.parent
 LINKED = ("schemas", "pipeline", "jobs", "infra")
-"""Folders to which the package `ragassay` links."""
+"""Folders that the package `ragassay` links to."""
 
 PACKAGES = ("ragassay", *LINKED)
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
-    """Run a command outside the checkout; it has to end well."""
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env={**clean, "COLUMNS": "200", **env}, capture_output=True, text=True, check=False
+    """Run a command outside the checkout; it must succeed."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    result = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env={**inherited, "COLUMNS": "200", **env},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 0 and "Traceback" not in done.stdout + done.stderr, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+    assert result.returncode == 0 and "Traceback" not in result.stdout + result.stderr, (
+        f"{command}: {result.stdout}{result.stderr}"
+    )
+    return result.stdout
 
 
-def sources() -> list[str]:
-    """Files of the packages, tracked or about to be."""
-    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *PACKAGES, cwd=REPO)
-    return [name for name in listed.splitlines() if (REPO / name).exists()]
+def list_sources() -> list[str]:
+    """List the files of the packages, tracked or not ignored."""
+    output = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *PACKAGES, cwd=REPO)
+    return [name for name in output.splitlines() if (REPO / name).exists()]
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built of what the GPU image copies, with the tools that are installed."""
+    """Wheel built from the files that the GPU image copies, with the installed tools."""
     root = tmp_path_factory.mktemp("source")
     copied = [
         name
         for names in re.findall(r"^COPY (.+) \S+$", (REPO / "infra" / "Dockerfile.gpu").read_text(), re.M)
         for name in names.split()
     ]
-    for name in [*(n for n in copied if n not in PACKAGES), *(n for n in sources() if n.split("/")[0] in copied)]:
+    for name in [*(n for n in copied if n not in PACKAGES), *(n for n in list_sources() if n.split("/")[0] in copied)]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPO / name, root / name, follow_symlinks=False)
     pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
@@ -59,7 +66,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of commands of an environment with the wheel, and this one's dependencies without its editable install."""
+    """Folder of commands of an environment with the wheel and this environment's dependencies, without its editable install."""
     root = tmp_path_factory.mktemp("installed")
     run(sys.executable, "-m", "venv", "--without-pip", root, cwd=root)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", root / "bin" / "python"]
@@ -70,29 +77,31 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "bin"
 
 
-def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+def test_the_wheel_contains_every_file_of_the_packages(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     expected = [
-        name if name.startswith("ragassay/") else f"ragassay/{name}" for name in sources() if not (REPO / name).is_symlink()
+        name if name.startswith("ragassay/") else f"ragassay/{name}"
+        for name in list_sources()
+        if not (REPO / name).is_symlink()
     ]
     assert sorted(name for name in names if ".dist-info/" not in name) == sorted(expected)
     assert "ragassay/py.typed" in names and all(f"ragassay/{folder}/__init__.py" in names for folder in LINKED)
 
 
-def test_the_wheel_names_its_licence_and_holds_it(wheel: Path) -> None:
+def test_the_wheel_names_and_contains_its_license(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
     assert {"License-Expression: Apache-2.0", "License-File: LICENSE"} <= set(archive.read(metadata).decode().splitlines())
-    licence = archive.read(metadata.replace("METADATA", "licenses/LICENSE")).decode()
-    assert "Apache License" in licence and "END OF TERMS AND CONDITIONS" in licence
+    license_text = archive.read(metadata.replace("METADATA", "licenses/LICENSE")).decode()
+    assert "Apache License" in license_text and "END OF TERMS AND CONDITIONS" in license_text
 
 
 def test_commands_and_bundled_logs_come_from_the_installed_copy(installed: Path, tmp_path: Path) -> None:
     for package in ("ragassay", *(f"ragassay.{folder}" for folder in LINKED)):
         origin = run(installed / "python", "-c", f"import {package} as it; print(it.__file__)", cwd=tmp_path)
         assert Path(origin.strip()).is_relative_to(installed.parent), origin
-    installed_bare = [folder for folder in LINKED if (installed.parent / "lib/python3.11/site-packages" / folder).exists()]
-    assert not installed_bare, "nothing of ours lies bare among the packages"
+    top_level = [folder for folder in LINKED if (installed.parent / "lib/python3.11/site-packages" / folder).exists()]
+    assert not top_level, "the folders are installed only inside `ragassay`"
     assert "Usage: ragassay" in run(installed / "ragassay", "--help", cwd=tmp_path)
     version = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["version"]
     assert version in run(installed / "ragassay", "--version", cwd=tmp_path)
@@ -101,16 +110,20 @@ def test_commands_and_bundled_logs_come_from_the_installed_copy(installed: Path,
 
 
 @pytest.mark.slow
-def test_a_whole_job_runs_where_there_is_no_checkout(installed: Path, tmp_path: Path) -> None:
-    for name in ("pipeline/__init__.py", "schemas/__init__.py", "jobs.py"):  # a user's own; Ray's workers see them first
+def test_a_whole_job_runs_without_a_checkout(installed: Path, tmp_path: Path) -> None:
+    for name in (
+        "pipeline/__init__.py",
+        "schemas/__init__.py",
+        "jobs.py",
+    ):  # a user's own modules, which Ray's workers would find first
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("raise ImportError('not of RAGAssay')\n")
-    labelled = [{**row, "label": ["correct", "wrong"][i % 2]} for i, row in enumerate(example_rows(30))]
-    logs = write_logs(tmp_path / "logs.parquet", labelled)
+    labeled = [{**row, "label": ["correct", "wrong"][i % 2]} for i, row in enumerate(example_rows(30))]
+    logs = write_logs(tmp_path / "logs.parquet", labeled)
     kinds = ("entities", "attribution", "novelty")
     job = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": kind, "kind": kind} for kind in kinds]})
-    done = run(installed / "ragassay", "run", logs, tmp_path / "out", "--config", job, cwd=tmp_path)
-    assert "30 in = 30 scored + 0 failed" in done
+    result = run(installed / "ragassay", "run", logs, tmp_path / "out", "--config", job, cwd=tmp_path)
+    assert "30 in = 30 scored + 0 failed" in result
     assert "AUROC" in run(installed / "ragassay", "evaluate", tmp_path / "out", "--label", "label", cwd=tmp_path)
     run(installed / "ragassay", "report", tmp_path / "out", "--label", "label", cwd=tmp_path)
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000

@@ -1,4 +1,4 @@
-"""Servers that hold to the APIs of tools that verdicts are published to, and have the faults that a test asks for."""
+"""Servers with the APIs of the tools that verdicts are published to, and with the faults that a test sets."""
 
 import base64
 import json
@@ -15,23 +15,23 @@ PUBLIC, SECRET = "pk-lf-test", "sk-lf-test"
 LARGEST = 3_500_000  # bytes of a request to Langfuse
 METHOD = ":method"
 DROP, DROP_BEHIND = "drop", "drop behind"
-"""The connection ends without an answer: before the request is looked at, or when its work is done."""
+"""The connection closes without an answer: before the request is processed, or after."""
 
 Reply = tuple[int, Any]
 Headers = dict[str, str]
 Fault = Callable[[int], Reply | str | None]
-"""From the number of a request, from 1, to what goes wrong with it: an answer in place of the tool's, DROP or DROP_BEHIND."""
+"""Maps the number of a request, from 1, to its fault: another answer, DROP or DROP_BEHIND; None for no fault."""
 
 
 @dataclass
 class Tool:
-    """A tool: what it does with a request, and what goes wrong.
+    """Stand-in for a tool.
 
     Attributes:
-        answer: From path, headers and body to status and JSON.
-        fault: What goes wrong; nothing, if a test asks for nothing.
-        requests: Path and body of each that was looked at.
-        headers: That faults are sent with.
+        answer: Maps path, headers and body to status and JSON.
+        fault: Faults of requests; none by default.
+        requests: Path and body of each processed request.
+        headers: Headers of answers that are faults.
     """
 
     answer: Callable[[str, Headers, Any], Reply]
@@ -48,7 +48,7 @@ class _Server(ThreadingHTTPServer):
     tool: Tool
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who has gone hears no answer."""
+        """Ignore connection errors: the client has gone."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -63,15 +63,15 @@ class _Handler(BaseHTTPRequestHandler):
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         with tool.lock:
             tool.count += 1
-            wrong = tool.fault(tool.count)
-            if wrong == DROP or (wrong is not None and not isinstance(wrong, str)):
-                reply: Reply | None = wrong if isinstance(wrong, tuple) else None
+            fault = tool.fault(tool.count)
+            if fault == DROP or (fault is not None and not isinstance(fault, str)):
+                reply: Reply | None = fault if isinstance(fault, tuple) else None
             else:
                 body = json.loads(text) if text else None
                 tool.requests.append((self.path, body))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 reply = tool.answer(self.path, {**headers, METHOD: self.command}, body)
-                reply = None if wrong == DROP_BEHIND else reply
+                reply = None if fault == DROP_BEHIND else reply
         if reply is None:
             self.close_connection = True
             return
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(reply[0])
         self.send_header("Content-Type", "text/plain" if is_text else "application/json")
         self.send_header("Content-Length", str(len(data)))
-        for name, value in (tool.headers if wrong else {}).items():
+        for name, value in (tool.headers if fault else {}).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
@@ -88,12 +88,12 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PATCH = do_POST
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(tool: Tool) -> Iterator[Tool]:
-    """A tool on a free port of this machine; `url` says which."""
+    """Serve a tool on a free port of this machine, and set its `url`."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.tool = tool
     tool.url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -106,31 +106,31 @@ def serving(tool: Tool) -> Iterator[Tool]:
 
 
 def before(url: str) -> Tool:
-    """What stands before a real tool and passes on what it does not spoil."""
+    """Make a proxy of a real tool, which forwards requests without a fault."""
     import httpx2
 
     client = httpx2.Client(base_url=url, timeout=120, trust_env=False)
 
     def answer(path: str, headers: Headers, body: Any) -> Reply:
-        found = client.request(headers[METHOD], path, json=body)
+        response = client.request(headers[METHOD], path, json=body)
         try:
-            return found.status_code, found.json()
+            return response.status_code, response.json()
         except ValueError:
-            return found.status_code, found.text
+            return response.status_code, response.text
 
     return Tool(answer)
 
 
 class Langfuse:
-    """The batch ingestion of Langfuse's public API, of which it takes scores.
+    """Batch ingestion of scores by Langfuse's public API.
 
-    A score is known by its id, its name and the day of its time: what comes with a later time, or the same, holds. An event is
-    known by its id, and looked at once. What is wrong with an event is said of it in an answer of status 207.
+    The key of a score is its id, its name and the day of its time; an event with the same or a later time replaces it. An event
+    with a known id is ignored. An answer of status 207 lists the faults of events.
 
     Attributes:
-        scores: (day, name, id) -> time and body of what holds.
-        refuse: From a score's body to why it is refused, status and message; None takes it.
-        taken: How often an event was stored.
+        scores: (day, name, id) -> time and body of the current score.
+        refuse: Maps a score's body to a status and message if it is refused, or to None.
+        taken: Number of stored events.
     """
 
     def __init__(self, refuse: Callable[[dict[str, Any]], tuple[int, str] | None] = lambda _: None) -> None:
@@ -150,29 +150,31 @@ class Langfuse:
             return 413, {"message": "Request body too large"}
         if not isinstance(body, dict) or set(body) - {"batch", "metadata"} or not isinstance(body.get("batch"), list):
             return 400, {"message": "Invalid request data"}
-        done: dict[str, list[Any]] = {"successes": [], "errors": []}
+        result: dict[str, list[Any]] = {"successes": [], "errors": []}
         for event in body["batch"]:
-            status, why = self._take(event)
-            one = {"id": event.get("id"), "status": status}
-            done["errors" if why else "successes"].append({**one, **({"message": why, "error": why} if why else {})})
-        return 207, done
+            status, reason = self._take(event)
+            entry = {"id": event.get("id"), "status": status}
+            result["errors" if reason else "successes"].append(
+                {**entry, **({"message": reason, "error": reason} if reason else {})}
+            )
+        return 207, result
 
     def _take(self, event: dict[str, Any]) -> tuple[int, str]:
         if set(event) != {"id", "type", "timestamp", "body"} or event["type"] != "score-create":
             return 400, "Invalid event"
         moment = datetime.fromisoformat(event["timestamp"])
         score = event["body"]
-        known = {"id", "traceId", "observationId", "name", "value", "dataType", "comment", "metadata"}
+        fields = {"id", "traceId", "observationId", "name", "value", "dataType", "comment", "metadata"}
         kinds = {"CATEGORICAL": str, "NUMERIC": (int, float)}
-        right = (
-            not set(score) - known
+        is_valid = (
+            not set(score) - fields
             and all(isinstance(score.get(name), str) and score[name] for name in ("id", "traceId", "name"))
             and isinstance(score.get("value"), kinds.get(score.get("dataType"), ()))  # type: ignore[arg-type]
             and isinstance(score.get("comment", ""), str)
             and isinstance(score.get("metadata", {}), dict)
             and moment.tzinfo is not None
         )
-        if not right:
+        if not is_valid:
             return 400, "Invalid score"
         refused = self.refuse(score)
         if refused:
@@ -180,28 +182,28 @@ class Langfuse:
         if event["id"] not in self.events:
             self.events.add(event["id"])
             self.taken += 1
-            place = (str(moment.date()), score["name"], score["id"])
-            if place not in self.scores or moment >= self.scores[place][0]:
-                self.scores[place] = (moment, score)
+            key = (str(moment.date()), score["name"], score["id"])
+            if key not in self.scores or moment >= self.scores[key][0]:
+                self.scores[key] = (moment, score)
         return 201, ""
 
     def named(self, name: str = "ragassay") -> dict[str, dict[str, Any]]:
-        """Trace -> its score of a name; two of them are a fault."""
-        found: dict[str, dict[str, Any]] = {}
-        for (_, of, _), (_, score) in self.scores.items():
-            if of == name:
-                assert score["traceId"] not in found, "a trace has the score twice"
-                found[score["traceId"]] = score
-        return found
+        """Map each trace to its score with a name; a trace must not have two."""
+        scores: dict[str, dict[str, Any]] = {}
+        for (_, score_name, _), (_, score) in self.scores.items():
+            if score_name == name:
+                assert score["traceId"] not in scores, "a trace has the score twice"
+                scores[score["traceId"]] = score
+        return scores
 
 
 class Collector:
-    """A collector of OpenTelemetry's logs, over OTLP/HTTP in JSON; what it takes it has read as the protocol's own messages.
+    """Collector of OpenTelemetry logs over OTLP/HTTP in JSON, which parses requests with the protocol's own messages.
 
     Attributes:
-        records: What it has taken, as dicts of attributes with the record's own fields among them.
-        refuse: From the attributes of a record to whether it is refused.
-        key: That every request must bear; None wants none.
+        records: Accepted records as dicts of their attributes and fields.
+        refuse: Maps the attributes of a record to whether it is refused.
+        key: Key that every request must send; None requires none.
     """
 
     def __init__(self, refuse: Callable[[dict[str, Any]], bool] = lambda _: False, key: str | None = None) -> None:
@@ -220,10 +222,10 @@ class Collector:
         if self.key is not None and headers.get("x-key") != self.key:
             return 401, {"code": 16, "message": "Unauthenticated"}
         try:
-            found = Parse(json.dumps(_ids_as_base64(body)), ExportLogsServiceRequest())
+            request = Parse(json.dumps(_ids_as_base64(body)), ExportLogsServiceRequest())
         except (ParseError, ValueError) as error:
             return 400, {"code": 3, "message": str(error)[:200]}
-        records = [_plain(r) for a in found.resource_logs for b in a.scope_logs for r in b.log_records]
+        records = [_read_record(r) for a in request.resource_logs for b in a.scope_logs for r in b.log_records]
         taken = [record for record in records if not self.refuse(record)]
         self.records += taken
         refused = len(records) - len(taken)
@@ -231,7 +233,7 @@ class Collector:
 
 
 def _ids_as_base64(body: Any) -> Any:
-    """OTLP's JSON has ids as hex digits, where protobuf's own JSON has bytes in base 64."""
+    """Convert ids from hex digits, as in OTLP's JSON, to base 64, as in protobuf's JSON."""
     for record in [r for a in body["resourceLogs"] for b in a["scopeLogs"] for r in b["logRecords"]]:
         for name, size in (("traceId", 16), ("spanId", 8)):
             if name in record:
@@ -242,17 +244,17 @@ def _ids_as_base64(body: Any) -> Any:
     return body
 
 
-def _plain(record: Any) -> dict[str, Any]:
-    attributes = {one.key: _value(one.value) for one in record.attributes}
-    assert len(attributes) == len(record.attributes), "an attribute stands twice"
+def _read_record(record: Any) -> dict[str, Any]:
+    attributes = {attribute.key: _read_value(attribute.value) for attribute in record.attributes}
+    assert len(attributes) == len(record.attributes), "an attribute occurs twice"
     own = {"event": record.event_name, "trace": record.trace_id.hex(), "span": record.span_id.hex()}
     return {**attributes, **own, "time": record.time_unix_nano, "severity": record.severity_number}
 
 
-def _value(value: Any) -> Any:
+def _read_value(value: Any) -> Any:
     kind = value.WhichOneof("value")
     if kind == "array_value":
-        return [_value(one) for one in value.array_value.values]
+        return [_read_value(item) for item in value.array_value.values]
     if kind == "kvlist_value":
-        return {one.key: _value(one.value) for one in value.kvlist_value.values}
+        return {item.key: _read_value(item.value) for item in value.kvlist_value.values}
     return getattr(value, kind)

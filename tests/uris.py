@@ -1,18 +1,18 @@
-"""URIs with a secret in them, for tests of what is shown."""
+"""URIs with a secret, for tests that no output shows it."""
 
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
 SECRET = "hUsH7xq"
-"""Stands in every secret that is made here, and nowhere else."""
+"""Part of every secret generated here, and of nothing else."""
 
 _ODD = "abZ09@/:?#&=%+.,;'\"()[]{}<>\\|^~!$*`_-"
 _OF_USER = "abZ09%+.,;'\"()[]{}<>|^~!$*`_-=&"
 _odd = st.text(_ODD, max_size=8)
 
 passwords = _odd.map(lambda more: f"user:{SECRET}{more}@")
-"""With any character but spaces, raw @, / and ? too."""
+"""Passwords with any characters except spaces, including raw @, / and ?."""
 
 tokens = st.text(_OF_USER, max_size=8).map(lambda more: f"{SECRET}{more}@")
 queries = st.builds(lambda a, b: f"?{a}{SECRET}{b}", st.one_of(_odd, st.just("sv=1&sig=")), _odd)
@@ -21,12 +21,12 @@ fragments = st.builds(lambda a, b: f"#{a}{SECRET}{b}", _odd, _odd)
 
 @dataclass(frozen=True)
 class SecretUri:
-    """A URI with a secret.
+    """URI with a secret.
 
     Attributes:
-        text: All of it.
-        place: Its scheme, host and path: what may be shown.
-        is_plain: Whether its user part has none of the characters that end one, so that everybody reads it in the same way.
+        text: Whole URI.
+        place: Scheme, host and path, which may be shown.
+        is_plain: Whether the user part has no character that could end it, so that every parser reads it in the same way.
     """
 
     text: str
@@ -49,4 +49,4 @@ uris = st.builds(
     st.sampled_from(["", "/", "/a/b.parquet", "/dt=2026-11-01/a%20b"]),
     st.tuples(st.one_of(st.just(""), queries), st.one_of(st.just(""), fragments)),
 )
-"""With a secret in the user, the password, the query or the fragment, or in several of them."""
+"""URIs with a secret in the user, the password, the query or the fragment, or in several of them."""

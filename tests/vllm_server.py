@@ -1,4 +1,4 @@
-"""vLLM's own server with the embedded SLM, once for all the tests that ask one."""
+"""vLLM's own server with the embedded SLM, started once for all tests that need it."""
 
 import http.client
 import os
@@ -13,9 +13,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def vllm_server(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Callable[[], None]]]:
-    """vLLM's own server with the embedded SLM: its address, and what waits until it is ready.
+    """Address of vLLM's own server with the embedded SLM, and a function that waits until it is ready.
 
-    float32, as bfloat16 alone sets vLLM and transformers 0.025 apart here.
+    It uses float32, because in bfloat16 vLLM and transformers differ by 0.025 here.
     """
     from tests.conftest import free_port
 
@@ -25,7 +25,7 @@ def vllm_server(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     command += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "4096", "--max-num-seqs", "8"]
     command += ["--dtype", "float32", "--block-size", "32", "--enforce-eager"]
     settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
-    settings["TORCH_COMPILE_DISABLE"] = "1"  # it compiles what nobody reads, see vllm_engine.label_logprobs
+    settings["TORCH_COMPILE_DISABLE"] = "1"  # it would compile an unused part, see vllm_engine.label_logprobs
     process = subprocess.Popen(
         command,
         stdout=log.open("wb"),
@@ -36,9 +36,9 @@ def vllm_server(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     )
 
     def wait() -> None:
-        end = time.monotonic() + 240
+        deadline = time.monotonic() + 240
         while True:
-            assert process.poll() is None and time.monotonic() < end, log.read_text()[-3000:]
+            assert process.poll() is None and time.monotonic() < deadline, log.read_text()[-3000:]
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
             try:
                 connection.request("GET", "/health")
@@ -54,5 +54,5 @@ def vllm_server(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     try:
         process.wait(timeout=15)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # its engine is in its session
+        os.killpg(process.pid, signal.SIGKILL)  # its engine is in the same session
         process.wait(timeout=15)

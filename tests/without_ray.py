@@ -1,6 +1,6 @@
-"""Runs without Ray: tasks and actors are plain calls in this process, and a plan takes one block after the other.
+"""Run commands without Ray: tasks and actors are plain calls in this process, and a plan processes blocks in order.
 
-Ray takes seconds to start each of its workers. What Ray itself does is tested where `one_ray` is asked for.
+Ray takes seconds to start each worker. Tests with the fixture `one_ray` cover Ray itself.
 """
 
 import os
@@ -23,14 +23,14 @@ PLANS = ("scoring.plan", "second_pass.explain.run", "second_pass.escalate.run")
 
 
 class _Method:
-    """A method of an actor, or a task."""
+    """Method of an actor, or a task."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.remote = function
 
 
 class _Actor:
-    """An actor: its methods have `remote`."""
+    """Actor, whose methods have `remote`."""
 
     def __init__(self, state: Any) -> None:
         self._state = state
@@ -40,33 +40,33 @@ class _Actor:
 
 
 class _Class:
-    """A class of actors."""
+    """Class of actors."""
 
-    def __init__(self, made_of: Callable[..., Any]) -> None:
-        self._made_of = made_of
+    def __init__(self, factory: Callable[..., Any]) -> None:
+        self._factory = factory
 
     def options(self, **_: Any) -> "_Class":
         return self
 
     def remote(self, *arguments: Any, **more: Any) -> _Actor:
-        return _Actor(self._made_of(*arguments, **more))
+        return _Actor(self._factory(*arguments, **more))
 
 
-def _remote_here(real: Callable[..., Any]) -> Callable[..., Any]:
-    """In place of `ray.remote`, but for what Ray makes of its own when a module of it is first imported."""
+def _make_local_remote(ray_remote: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a replacement of `ray.remote`, which leaves Ray's own functions and classes to Ray."""
 
-    def remote(what: Callable[..., Any] | None = None, **options: Any) -> Any:
-        if what is None:
-            return lambda later: remote(later) if not _is_rays(later) else real(**options)(later)
-        if _is_rays(what):
-            return real(what)
-        return _Class(what) if isinstance(what, type) else _Method(what)
+    def remote(target: Callable[..., Any] | None = None, **options: Any) -> Any:
+        if target is None:
+            return lambda later: remote(later) if not _is_defined_in_ray(later) else ray_remote(**options)(later)
+        if _is_defined_in_ray(target):
+            return ray_remote(target)
+        return _Class(target) if isinstance(target, type) else _Method(target)
 
     return remote
 
 
-def _is_rays(what: Callable[..., Any]) -> bool:
-    return (getattr(what, "__module__", None) or "").startswith("ray.")
+def _is_defined_in_ray(target: Callable[..., Any]) -> bool:
+    return (getattr(target, "__module__", None) or "").startswith("ray.")
 
 
 def _run_dataflow(
@@ -87,7 +87,7 @@ def _run_dataflow(
 
 
 def _commit(block: Any, sink: Sink, name: str) -> None:
-    """Write rows, and then their keys, as Ray Data commits them."""
+    """Write rows and then their keys, as Ray Data commits them."""
     keys = sink.output.path(f"{sink.checkpoint}/{name}.parquet")
     sink.output.fs.create_dir(sink.output.path(sink.checkpoint), recursive=True)
     pq.write_to_dataset(
@@ -103,17 +103,17 @@ def _commit(block: Any, sink: Sink, name: str) -> None:
 
 @contextmanager
 def without_ray() -> Iterator[None]:
-    """While the block runs, commands in this process need no Ray."""
+    """Let commands in this process run without Ray while the block runs."""
     import ray
 
-    with patch.dict(os.environ):  # a first import inside a command would log to the command's stderr, also after its end
+    with patch.dict(os.environ):  # a first import inside a command would log to its stderr, even after its end
         set_ray_data_log()
         import ray.data
 
     changes: dict[str, Any] = {
-        "ray.remote": _remote_here(ray.remote),
-        "ray.get": lambda found, **_: found,
-        "ray.put": lambda kept: kept,
+        "ray.remote": _make_local_remote(ray.remote),
+        "ray.get": lambda value, **_: value,
+        "ray.put": lambda value: value,
         "ray.wait": lambda waiting: (waiting[:1], waiting[1:]),
         "ray.kill": lambda _: None,
         "ragassay.jobs.runtime.stage_actor.clean_process_output": lambda: None,

@@ -1,4 +1,4 @@
-"""`python -m tests.golden`: make every case and compare it with the expected files."""
+"""`python -m tests.golden`: run every case and compare it with the expected files."""
 
 import argparse
 import sys
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.golden.cases import CASES
 from tests.golden.command import shared_ray
-from tests.golden.compare import check, update
-from tests.golden.record import record
+from tests.golden.compare import check_case, write_expected
+from tests.golden.record import record_answers
 from tests.golden.servers import serve
 from tests.without_ray import without_ray
 
@@ -19,37 +19,38 @@ def main() -> int:
     """Run the command.
 
     Returns:
-        Its exit code: 1 where something differs.
+        Exit code: 1 if a case differs or fails.
     """
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
-    parser.add_argument("--update", action="store_true", help="write the expected files anew")
+    parser.add_argument("--update", action="store_true", help="rewrite the expected files")
     parser.add_argument("-k", dest="name", default="", help="only cases whose name contains this")
-    parser.add_argument("--keep", metavar="FOLDER", help="work in this folder, and keep what the cases write")
-    parser.add_argument("--without-ray", action="store_true", help="as `make test` does: faster")
-    parser.add_argument("--record", action="store_true", help="record the bundled verifier's answers anew (needs vLLM)")
+    parser.add_argument("--keep", metavar="FOLDER", help="work in this folder and keep the files of the cases")
+    parser.add_argument("--without-ray", action="store_true", help="run without Ray, as `make test` does (faster)")
+    parser.add_argument("--record", action="store_true", help="record the bundled verifier's answers again (needs vLLM)")
     options = parser.parse_args()
     if options.record:
         with tempfile.TemporaryDirectory() as scratch:
-            print(f"{record(Path(scratch))} prompts recorded")
+            print(f"{record_answers(Path(scratch))} prompts recorded")
         return 0
-    wanted = [case for case in CASES if options.name in case.name]
+    selected = [case for case in CASES if options.name in case.name]
     failed = []
     with tempfile.TemporaryDirectory() as scratch, serve() as servers, shared_ray():
-        for case in wanted:
+        for case in selected:
             folder = Path(options.keep or scratch) / case.name
             folder.mkdir(parents=True)
             started = time.monotonic()
             with without_ray() if options.without_ray and not case.needs_ray else nullcontext():
-                outcome = check(case, folder, servers)
+                outcome = check_case(case, folder, servers)
             if options.update and not outcome.fault and outcome.diff:
-                update(case.name, outcome.texts)
+                write_expected(case.name, outcome.texts)
             differs = "updated" if options.update else "differs"
             state = "fault" if outcome.fault else differs if outcome.diff else "same"
             print(f"{case.name}: {state} ({time.monotonic() - started:.1f} s)", flush=True)
             if state in {"fault", "differs"}:
                 failed.append(case.name)
                 print(outcome.fault or outcome.diff, flush=True)
-    print(f"{len(wanted) - len(failed)} of {len(wanted)} cases as expected" + (f"; not: {', '.join(failed)}" if failed else ""))
+    names = f"; failed: {', '.join(failed)}" if failed else ""
+    print(f"{len(selected) - len(failed)} of {len(selected)} cases as expected{names}")
     return 1 if failed else 0
 
 

@@ -1,15 +1,15 @@
-"""The list of cases."""
+"""All golden cases."""
 
 from tests.golden import (
-    cases_ahead,
     cases_crash,
-    cases_decide,
     cases_errors,
     cases_inputs,
+    cases_planning,
     cases_runs,
-    cases_second,
+    cases_second_pass,
     cases_tables,
     cases_traces,
+    cases_verdicts,
 )
 from tests.golden.scene import Case
 
@@ -18,9 +18,9 @@ CASES: tuple[Case, ...] = (
     *cases_runs.CASES,
     *cases_tables.CASES,
     *cases_traces.CASES,
-    *cases_decide.CASES,
-    *cases_second.CASES,
-    *cases_ahead.CASES,
+    *cases_verdicts.CASES,
+    *cases_second_pass.CASES,
+    *cases_planning.CASES,
     *cases_errors.CASES,
     *cases_crash.CASES,
 )

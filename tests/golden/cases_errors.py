@@ -1,9 +1,9 @@
-"""Cases about mistakes: each command ends with one message, and what is there stays as it is."""
+"""Cases about mistakes: each command ends with one message and leaves existing files unchanged."""
 
 import pyarrow as pa
 
-from tests.golden.jobs import DETECTORS, RUN, detector_job, novelty_job
-from tests.golden.logs import shop_rows, write
+from tests.golden.jobs import DETECTORS, RUN, write_detector_job, write_novelty_job
+from tests.golden.logs import make_shop_rows, write
 from tests.golden.scene import Case, Command, Scene
 
 JOBS = {
@@ -20,16 +20,16 @@ JOBS = {
 }
 
 
-def _job_files(scene: Scene) -> None:
-    write(scene.logs / "a.parquet", shop_rows(2))
+def _write_job_files(scene: Scene) -> None:
+    write(scene.logs / "a.parquet", make_shop_rows(2))
     for name, text in JOBS.items():
         (scene.folder / f"job-{name}.yaml").write_text(text)
 
 
-def _logs(scene: Scene) -> None:
-    novelty_job(scene)
-    good = pa.Table.from_pylist(shop_rows(2))
-    places = {
+def _write_logs(scene: Scene) -> None:
+    write_novelty_job(scene)
+    good = pa.Table.from_pylist(make_shop_rows(2))
+    tables = {
         "columns": pa.table({"query": ["q"], "answer": ["a"]}),
         "numbers": good.set_column(good.schema.get_field_index("response"), "response", pa.array([1, 2])),
         "twice": good.set_column(0, "row_id", pa.array(["same", "same"])),
@@ -37,7 +37,7 @@ def _logs(scene: Scene) -> None:
         "no_rows": good.slice(0, 0),
         "good": good,
     }
-    for name, table in places.items():
+    for name, table in tables.items():
         write(scene.folder / f"logs_{name}" / "a.parquet", table)
     write(scene.folder / "logs_keys" / "dt=1" / "a.parquet", good)
     write(scene.folder / "logs_keys" / "day=2" / "a.parquet", good)
@@ -49,21 +49,21 @@ def _run(name: str, out: str = "{out}") -> Command:
     return Command(f"run {{dir}}/{name} {out} --config {{job}}", 1)
 
 
-def _refused(scene: Scene) -> None:
-    write(scene.logs / "a.parquet", shop_rows(4))
-    detector_job(scene)
-    detector_job(scene, name="job-fewer.yaml", members={"detectors": DETECTORS[:1]})
-    detector_job(scene, name="job-split.yaml", splitting={"language": "de"})
-    detector_job(scene, name="job-calibrated.yaml", verdict={"calibration": f"{scene.folder}/_none.json"})
+def _write_refused_jobs(scene: Scene) -> None:
+    write(scene.logs / "a.parquet", make_shop_rows(4))
+    write_detector_job(scene)
+    write_detector_job(scene, name="job-fewer.yaml", members={"detectors": DETECTORS[:1]})
+    write_detector_job(scene, name="job-split.yaml", splitting={"language": "de"})
+    write_detector_job(scene, name="job-calibrated.yaml", verdict={"calibration": f"{scene.folder}/_none.json"})
 
 
-def _change(scene: Scene) -> None:
-    """The logs are changed in place."""
-    write(scene.logs / "a.parquet", shop_rows(5))
+def _change_logs(scene: Scene) -> None:
+    """Change the logs in place."""
+    write(scene.logs / "a.parquet", make_shop_rows(5))
 
 
-def _spoil(scene: Scene) -> None:
-    """The manifest is replaced by one of another version."""
+def _replace_manifest(scene: Scene) -> None:
+    """Replace the manifest with one of another version."""
     (scene.out / "manifest.json").write_text('{"version": 99}')
 
 
@@ -73,20 +73,20 @@ USAGE = (
 )  # fmt: skip
 
 CASES = (
-    Case("errors_job_files", _job_files, tuple(
+    Case("errors_job_files", _write_job_files, tuple(
         Command(f"run {{logs}} {{out}} --config {{dir}}/job-{name}.yaml", 1) for name in (*JOBS, "none"))),
-    Case("errors_logs", _logs, (
+    Case("errors_logs", _write_logs, (
         *(_run(f"logs_{name}") for name in ("columns", "numbers", "twice", "null_id", "no_rows", "keys", "empty", "nowhere")),
         _run("logs_good", "{dir}/logs_good"), _run("logs_good", "{dir}/logs_good/out"), _run("logs_good", "{dir}/logs_twice"),
         _run("logs_good", "{dir}/_file"),
         Command("run {dir}/logs_good {out} --config {job} --partitions day=1", 1),
         Command("run {dir}/logs_good {out} --config {job} --fraction 0", 1),
     )),
-    Case("errors_outputs", _refused, (
+    Case("errors_outputs", _write_refused_jobs, (
         RUN,
         *(Command(f"run {{logs}} {{out}} --config {{dir}}/job-{name}.yaml", 1) for name in ("fewer", "split", "calibrated")),
-        Command("explain {out} --config {job}", 1), Command("table {out} --table delta", 1), _change, Command(RUN, 1),
-        _spoil, Command(RUN, 1), Command("report {out}", 1),
+        Command("explain {out} --config {job}", 1), Command("table {out} --table delta", 1), _change_logs, Command(RUN, 1),
+        _replace_manifest, Command(RUN, 1), Command("report {out}", 1),
     )),
     Case("errors_usage", lambda scene: None, tuple(Command(line, 2) for line in USAGE)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cases about logs: formats, shapes of rows, odd texts, columns that are carried along."""
+"""Cases about logs: formats, shapes of rows, odd texts, passthrough columns."""
 
 import datetime as dt
 import decimal
@@ -8,18 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.golden.jobs import RUN, detector_job, novelty_job
-from tests.golden.logs import Row, shop_rows, write
+from tests.golden.jobs import RUN, write_detector_job, write_novelty_job
+from tests.golden.logs import Row, make_shop_rows, write
 from tests.golden.scene import Case, Command, Scene
 
 GOOD: Row = {"question": "When does it open?", "context": ["It opens at 7 a.m. on Mondays."], "response": "It opens at 7 a.m."}
 
 
-def _named(rows: dict[str, Row]) -> list[Row]:
+def _name_rows(rows: dict[str, Row]) -> list[Row]:
     return [{"row_id": name, **GOOD, **row} for name, row in rows.items()]
 
 
-def _odd_rows(scene: Scene) -> None:
+def _write_odd_rows(scene: Scene) -> None:
     rows: dict[str, Row] = {
         "ok": {},
         "no question": {"question": None},
@@ -41,11 +41,11 @@ def _odd_rows(scene: Scene) -> None:
         "repeats": {"response": "It opens at 7 a.m. on Mondays. It opens at 8 a.m. It opens at 8 a.m."},
         "list": {"response": "It opens:\n- at 7 a.m.\n- on Mondays\n1. First.\n2. Second [1]."},
     }
-    write(scene.logs / "a.parquet", _named(rows))
-    detector_job(scene, runtime={"max_error_share": 1})
+    write(scene.logs / "a.parquet", _name_rows(rows))
+    write_detector_job(scene, runtime={"max_error_share": 1})
 
 
-def _bytes(scene: Scene) -> None:
+def _write_bytes(scene: Scene) -> None:
     data = [b"It opens at 7 a.m.", b"It opens at \xff\xfe 7 a.m.", None, "Köln öffnet um 7.".encode()]
     table = pa.table({
         "question": ["When?"] * 4,
@@ -54,10 +54,10 @@ def _bytes(scene: Scene) -> None:
         "raw": pa.array([b"\xff", None, b"", b"a"], pa.binary()),
     })  # fmt: skip
     write(scene.logs / "a.parquet", table)
-    novelty_job(scene)
+    write_novelty_job(scene)
 
 
-def _contexts(scene: Scene) -> None:
+def _write_contexts(scene: Scene) -> None:
     passages = [
         {"id": "p1", "text": "It opens at 7 a.m.", "score": 0.9},
         {"id": "p2", "text": "Staff wear a badge.", "score": 0.5},
@@ -72,10 +72,10 @@ def _contexts(scene: Scene) -> None:
     for name, values in contexts.items():
         rows = [{"row_id": f"{name}-{n}", **GOOD, "context": value} for n, value in enumerate(values)]
         write(scene.folder / f"logs_{name}" / "a.parquet", rows)
-    detector_job(scene)
+    write_detector_job(scene)
 
 
-def _languages(scene: Scene) -> None:
+def _write_languages(scene: Scene) -> None:
     rows: list[Row] = [
         {"language": "de", "context": ["Der Laden öffnet um 7 Uhr, z. B. montags."],
          "response": "Der Laden öffnet z. B. um 7 Uhr. Er schließt um 9 Uhr."},
@@ -87,58 +87,58 @@ def _languages(scene: Scene) -> None:
         {"language": "tlh", "context": ["ngevwI'"], "response": "ngevwI' qach. poSmoH."},
     ]  # fmt: skip
     write(scene.logs / "a.parquet", [{"row_id": f"r{n}", "question": "?", **row} for n, row in enumerate(rows)])
-    detector_job(scene, splitting={"language_column": "language"})
-    detector_job(scene, name="job-german.yaml", splitting={"language": "de"})
+    write_detector_job(scene, splitting={"language_column": "language"})
+    write_detector_job(scene, name="job-german.yaml", splitting={"language": "de"})
 
 
-def _conversations(scene: Scene) -> None:
-    def talk(*turns: tuple[str, Any]) -> list[Row]:
+def _write_conversations(scene: Scene) -> None:
+    def conversation(*turns: tuple[str, Any]) -> list[Row]:
         return [{"role": role, "content": content} for role, content in turns]
 
-    talks = [
-        talk(("system", "It opens at 7 a.m."), ("user", "When does it open?"), ("assistant", "It opens at 7 a.m.")),
-        talk(("user", "Hello?"), ("assistant", "Hi."), ("user", "When does it close?"), ("tool", "It closes at 9 p.m."),
+    conversations = [
+        conversation(("system", "It opens at 7 a.m."), ("user", "When does it open?"), ("assistant", "It opens at 7 a.m.")),
+        conversation(("user", "Hello?"), ("assistant", "Hi."), ("user", "When does it close?"), ("tool", "It closes at 9 p.m."),
              ("tool", "Staff wear a badge."), ("assistant", "It closes at 8 p.m. Staff wear a badge.")),
-        talk(("user", "When?"), ("assistant", "At 7.")),
-        talk(("user", "When?"), ("tool", "It opens at 7 a.m.")),
+        conversation(("user", "When?"), ("assistant", "At 7.")),
+        conversation(("user", "When?"), ("tool", "It opens at 7 a.m.")),
         [],
     ]  # fmt: skip
-    kind = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
-    ids = pa.array([f"t{n}" for n in range(len(talks))])
-    write(scene.logs / "a.parquet", pa.table({"row_id": ids, "talk": pa.array(talks, kind)}))
-    texts = [*map(json.dumps, talks[:2]), json.dumps({"messages": talks[0]}), "no talk", None]
+    type_ = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+    ids = pa.array([f"t{n}" for n in range(len(conversations))])
+    write(scene.logs / "a.parquet", pa.table({"row_id": ids, "talk": pa.array(conversations, type_)}))
+    texts = [*map(json.dumps, conversations[:2]), json.dumps({"messages": conversations[0]}), "no talk", None]
     write(scene.folder / "logs_json" / "a.parquet", pa.table({"row_id": ids, "talk": pa.array(texts)}))
-    detector_job(scene, input={"columns": {"messages": "talk"}})
-    detector_job(scene, name="job-roles.yaml", input={"columns": {"messages": "talk", "passage_roles": ["system"]}})
+    write_detector_job(scene, input={"columns": {"messages": "talk"}})
+    write_detector_job(scene, name="job-roles.yaml", input={"columns": {"messages": "talk", "passage_roles": ["system"]}})
 
 
-def _jsonl(scene: Scene) -> None:
+def _write_jsonl(scene: Scene) -> None:
     scene.logs.mkdir()
-    lines = [json.dumps(row) + "\n" for row in shop_rows(9)]
+    lines = [json.dumps(row) + "\n" for row in make_shop_rows(9)]
     (scene.logs / "a.jsonl").write_text("".join(lines[:5]))
     (scene.logs / "b.jsonl.gz").write_bytes(gzip.compress("".join(lines[5:]).encode(), mtime=0))
-    novelty_job(scene)
+    write_novelty_job(scene)
 
 
-def _arrow(scene: Scene) -> None:
+def _write_arrow(scene: Scene) -> None:
     scene.logs.mkdir()
     for number, maker in enumerate((pa.ipc.new_file, pa.ipc.new_stream)):
-        table = pa.Table.from_pylist(shop_rows(4, 4 * number))
+        table = pa.Table.from_pylist(make_shop_rows(4, 4 * number))
         with maker(scene.logs / f"data-{number}.arrow", table.schema) as writer:
             writer.write_table(table, max_chunksize=3)
-    novelty_job(scene)
+    write_novelty_job(scene)
 
 
-def _carried(scene: Scene) -> None:
-    when = dt.datetime(2026, 11, 20, 9, 30, tzinfo=dt.UTC)
+def _write_passthrough_columns(scene: Scene) -> None:
+    time = dt.datetime(2026, 11, 20, 9, 30, tzinfo=dt.UTC)
     columns: dict[str, pa.Array] = {
         "score": pa.array([1, 2, None]),
         "status": pa.array(["new", "old", None]),
         "struct": pa.array([{"a": 1, "b": {"c": ["d"]}}, None, {"a": None, "b": None}]),
         "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
         "decimal": pa.array([decimal.Decimal("1.10"), None, decimal.Decimal(-1)], pa.decimal128(38, 10)),
-        "time": pa.array([when, None, when], pa.timestamp("ns", "Europe/Vienna")),
-        "day": pa.array([when.date(), None, when.date()], pa.date32()),
+        "time": pa.array([time, None, time], pa.timestamp("ns", "Europe/Vienna")),
+        "day": pa.array([time.date(), None, time.date()], pa.date32()),
         "bytes": pa.array([b"\xff", None, b""], pa.binary()),
         "word": pa.array(["red", None, "red"]).dictionary_encode(),
         "unsigned": pa.array([2**64 - 1, None, 0], pa.uint64()),
@@ -146,54 +146,54 @@ def _carried(scene: Scene) -> None:
         "floats": pa.array([float("nan"), float("inf"), float("-inf")]),
         "nothing": pa.nulls(3),
     }
-    base = pa.table({name: [row[name] for row in shop_rows(3)] for name in ("question", "context", "response")})
+    base = pa.table({name: [row[name] for row in make_shop_rows(3)] for name in ("question", "context", "response")})
     for name, values in columns.items():
         base = base.append_column(name, values)
     write(scene.logs / "dt=2026-11-20" / "tenant=a%2Fb" / "a.parquet", base)
     write(scene.logs / "dt=2026-11-20" / "tenant=c" / "a.parquet", base.drop_columns(["half"]))
     write(scene.logs / "dt=2026-11-21" / "tenant=__HIVE_DEFAULT_PARTITION__" / "a.parquet", base)
-    novelty_job(scene)
+    write_novelty_job(scene)
 
 
-def _renamed(scene: Scene) -> None:
+def _write_renamed_columns(scene: Scene) -> None:
     rows = [
-        {"id": row["row_id"], "asked": row["question"], "found": row["context"], "said": row["response"], "question": "mine"}
-        for row in shop_rows(4)
+        {"id": row["row_id"], "query": row["question"], "docs": row["context"], "answer": row["response"], "question": "other"}
+        for row in make_shop_rows(4)
     ]
     write(scene.logs / "a.parquet", rows)
-    novelty_job(scene, input={"columns": {"question": "asked", "context": "found", "response": "said", "row_id": "id"}})
+    write_novelty_job(scene, input={"columns": {"question": "query", "context": "docs", "response": "answer", "row_id": "id"}})
 
 
-def _bad_files(scene: Scene) -> None:
-    write(scene.logs / "a.parquet", shop_rows(3))
+def _write_bad_file(scene: Scene) -> None:
+    write(scene.logs / "a.parquet", make_shop_rows(3))
     (scene.logs / "b.parquet").write_text("no parquet")
-    novelty_job(scene)
-    novelty_job(scene, name="job-skip.yaml", input={"on_bad_file": "skip"})
+    write_novelty_job(scene)
+    write_novelty_job(scene, name="job-skip.yaml", input={"on_bad_file": "skip"})
 
 
-def _repair(scene: Scene) -> None:
-    """The broken file is replaced by a good one."""
-    write(scene.logs / "b.parquet", shop_rows(2, 3))
+def _repair_file(scene: Scene) -> None:
+    """Replace the broken file with a good one."""
+    write(scene.logs / "b.parquet", make_shop_rows(2, 3))
 
 
-def _private(scene: Scene) -> None:
-    write(scene.logs / "a.parquet", [{**row, "note": f"about {row['row_id']}", "price": 1.5} for row in shop_rows(5)])
-    detector_job(scene, output={"drop_text": {"keep": ["tenant"]}})
-    detector_job(scene, name="job-redact.yaml", input={"redact": "tests.golden.logs:hide_names"})
+def _write_private(scene: Scene) -> None:
+    write(scene.logs / "a.parquet", [{**row, "note": f"about {row['row_id']}", "price": 1.5} for row in make_shop_rows(5)])
+    write_detector_job(scene, output={"drop_text": {"keep": ["tenant"]}})
+    write_detector_job(scene, name="job-redact.yaml", input={"redact": "tests.golden.logs:hide_names"})
 
 
 CASES = (
-    Case("odd_rows", _odd_rows, (RUN,), needs_ray=True),
-    Case("bytes", _bytes, (RUN,)),
-    Case("contexts", _contexts, tuple(
+    Case("odd_rows", _write_odd_rows, (RUN,), needs_ray=True),
+    Case("bytes", _write_bytes, (RUN,)),
+    Case("contexts", _write_contexts, tuple(
         f"run {{dir}}/logs_{name} {{dir}}/{name} --config {{job}}" for name in ("structs", "documents", "strings", "json"))),
-    Case("languages", _languages, (RUN, "run {logs} {dir}/german --config {dir}/job-german.yaml")),
-    Case("conversations", _conversations, (
+    Case("languages", _write_languages, (RUN, "run {logs} {dir}/german --config {dir}/job-german.yaml")),
+    Case("conversations", _write_conversations, (
         RUN, "run {dir}/logs_json {dir}/json --config {job}", "run {logs} {dir}/roles --config {dir}/job-roles.yaml")),
-    Case("jsonl", _jsonl, (RUN,)),
-    Case("arrow", _arrow, (RUN,)),
-    Case("carried", _carried, (RUN,)),
-    Case("renamed", _renamed, (RUN,)),
-    Case("bad_files", _bad_files, (Command(RUN, 1), "run {logs} {out} --config {dir}/job-skip.yaml", _repair, RUN)),
-    Case("private", _private, (RUN, "run {logs} {dir}/redacted --config {dir}/job-redact.yaml")),
+    Case("jsonl", _write_jsonl, (RUN,)),
+    Case("arrow", _write_arrow, (RUN,)),
+    Case("passthrough_columns", _write_passthrough_columns, (RUN,)),
+    Case("renamed_columns", _write_renamed_columns, (RUN,)),
+    Case("bad_files", _write_bad_file, (Command(RUN, 1), "run {logs} {out} --config {dir}/job-skip.yaml", _repair_file, RUN)),
+    Case("private", _write_private, (RUN, "run {logs} {dir}/redacted --config {dir}/job-redact.yaml")),
 )  # fmt: skip

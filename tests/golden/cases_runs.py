@@ -1,44 +1,52 @@
-"""Cases about runs: members, steps, rules, runs day by day, and what was left by a budget or a sample."""
+"""Cases about runs: members, steps, rules, daily runs, budgets, samples and backfills."""
 
 import shutil
 from typing import Any
 
-from tests.golden.jobs import DETECTORS, FINALIZE, RUN, detector_job, novelty_job, served_job, verdicts
-from tests.golden.logs import INVENTED, shop_rows, write, write_days, write_demo
+from tests.golden.jobs import (
+    DETECTORS,
+    FINALIZE,
+    RUN,
+    list_verdicts,
+    write_detector_job,
+    write_novelty_job,
+    write_served_job,
+)
+from tests.golden.logs import INVENTED, make_shop_rows, write, write_days, write_demo
 from tests.golden.scene import Case, Command, Scene
 
 WEIGHTS = {"recorded": 27, "entities": 1, "attribution": 1, "novelty": 1}
 
 
-def _demo_detectors(scene: Scene) -> None:
+def _write_detector_demo(scene: Scene) -> None:
     write_demo(scene.logs, 4)
-    detector_job(scene, evaluation={"resamples": 20})
+    write_detector_job(scene, evaluation={"resamples": 20})
 
 
-def _demo_recorded(scene: Scene) -> None:
+def _write_recorded_demo(scene: Scene) -> None:
     write_demo(scene.logs, 4)
-    more: dict[str, Any] = {"members": {"weights": WEIGHTS}, "verdict": {"threshold": {"quantile": 0.3}}}
-    scene.job("job.yaml", more, members={"slms": [scene.servers.slm("recorded")], "detectors": DETECTORS})
+    settings: dict[str, Any] = {"members": {"weights": WEIGHTS}, "verdict": {"threshold": {"quantile": 0.3}}}
+    scene.write_job("job.yaml", settings, members={"slms": [scene.servers.slm("recorded")], "detectors": DETECTORS})
     normalize = {"source": "frozen", "file": f"{scene.folder}/_moments.json"}
-    threshold = {"value": 0.4, "measured_on": "a labelled set"}
+    threshold = {"value": 0.4, "measured_on": "a labeled set"}
     members = {"slms": [scene.servers.slm("recorded")], "detectors": DETECTORS, "weights": WEIGHTS}
-    scene.job("job-frozen.yaml", members=members, verdict={"normalize": normalize, "threshold": threshold})
+    scene.write_job("job-frozen.yaml", members=members, verdict={"normalize": normalize, "threshold": threshold})
     moments = '{"recorded": {"mu": 1.5, "sigma": 2.5, "count": 900, "low": -6.0}'
     for name in ("entities", "attribution", "novelty"):
         moments += f', "{name}": {{"mu": 0.6, "sigma": 0.3, "count": 900, "low": 0.0}}'
     (scene.folder / "_moments.json").write_text(moments + "}")
 
 
-def _days(scene: Scene) -> None:
+def _write_days(scene: Scene) -> None:
     write_days(scene.logs, 3, 6)
-    novelty_job(scene)
+    write_novelty_job(scene)
 
 
-def _served(scene: Scene) -> None:
-    rows = shop_rows(8)
+def _prepare_served(scene: Scene) -> None:
+    rows = make_shop_rows(8)
     rows += [{**rows[0], "row_id": "refused", "response": "It has a REFUSED word. It opens at 6 a.m."}]
     rows += [{**rows[1], "row_id": "mute", "response": "It has a MUTE word."}]
-    rows.insert(3, {**rows[2], "row_id": "same"})  # in the row group of its twin, so that it is always the second
+    rows.insert(3, {**rows[2], "row_id": "same"})  # in the row group of its duplicate, so that it is always the second
     write(scene.logs / "a.parquet", rows, row_group_size=4)
     scene.servers.faults["REFUSED"] = lambda: (400, {"error": {"message": "too long"}})
     scene.servers.faults["MUTE"] = lambda: (
@@ -46,28 +54,28 @@ def _served(scene: Scene) -> None:
         {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": []},
     )
     slms = [scene.servers.slm("first", whole_response=True), scene.servers.slm("second", value="p_yes")]
-    scene.job(
+    scene.write_job(
         members={"slms": slms, "detectors": DETECTORS[2:], "weights": {"first": 3, "second": 1, "novelty": 1}},
         runtime={"cluster_mib": 1},
     )
 
 
-def _trouble(scene: Scene) -> None:
-    rows = shop_rows(12)
+def _break_server(scene: Scene) -> None:
+    rows = make_shop_rows(12)
     write(scene.logs / "a.parquet", [*rows, {**rows[0], "row_id": "busy", "response": "It is a BUSY day."}])
     scene.servers.faults["BUSY"] = lambda: (503, {"error": {"message": "busy"}})
-    served_job(scene, "first")
+    write_served_job(scene, "first")
 
 
-def _no_trouble(scene: Scene) -> None:
-    """The server is well again."""
+def _repair_server(scene: Scene) -> None:
+    """Let the server answer again."""
     scene.servers.faults.clear()
 
 
-def _steps(scene: Scene) -> None:
+def _prepare_steps(scene: Scene) -> None:
     write_days(scene.logs, 2, 8)
-    detector_job(scene)
-    detector_job(scene, name="job-other.yaml", verdict={"threshold": {"quantile": 0.5}, "rule": "aggregate"})
+    write_detector_job(scene)
+    write_detector_job(scene, name="job-other.yaml", verdict={"threshold": {"quantile": 0.5}, "rule": "aggregate"})
 
 
 RULES: dict[str, dict[str, Any]] = {
@@ -84,64 +92,66 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
-def _rules(scene: Scene) -> None:
+def _prepare_rules(scene: Scene) -> None:
     write_days(scene.logs, 2, 8)
-    detector_job(scene)
+    write_detector_job(scene)
     for name, rule in RULES.items():
-        detector_job(scene, name=f"job-{name}.yaml", **rule)
+        write_detector_job(scene, name=f"job-{name}.yaml", **rule)
 
 
-def _rule_steps() -> tuple[Any, ...]:
-    steps: list[Any] = [RUN, verdicts]
+def _list_rule_steps() -> tuple[Any, ...]:
+    steps: list[Any] = [RUN, list_verdicts]
     for name in RULES:
-        steps += ["finalize {out} --config {dir}/job-" + name + ".yaml", verdicts]
+        steps += ["finalize {out} --config {dir}/job-" + name + ".yaml", list_verdicts]
     return tuple(steps)
 
 
-def _nights(scene: Scene) -> None:
+def _write_two_days(scene: Scene) -> None:
     write_days(scene.logs, 2, 10)
-    detector_job(scene, verdict={"drift": {"min_sentences": 5}, "history": {"partitions": 2}})
+    write_detector_job(scene, verdict={"drift": {"min_sentences": 5}, "history": {"partitions": 2}})
 
 
-def _third_night(scene: Scene) -> None:
-    """A third day comes, in which much is invented."""
-    rows = [{**row, "response": f"{INVENTED} {row['response']}"} for row in shop_rows(9, 40)]
+def _add_third_day(scene: Scene) -> None:
+    """Add a third day with many invented sentences."""
+    rows = [{**row, "response": f"{INVENTED} {row['response']}"} for row in make_shop_rows(9, 40)]
     write(scene.logs / "dt=2026-11-03" / "a.parquet", rows)
 
 
-def _late_file(scene: Scene) -> None:
-    """A file comes late for the first day."""
-    write(scene.logs / "dt=2026-11-01" / "b.parquet", shop_rows(2, 60))
+def _add_late_file(scene: Scene) -> None:
+    """Add a late file to the first day."""
+    write(scene.logs / "dt=2026-11-01" / "b.parquet", make_shop_rows(2, 60))
 
 
-def _without_last_run(scene: Scene) -> None:
-    """`scored/` is removed: finalize makes it anew."""
+def _remove_scored(scene: Scene) -> None:
+    """Remove `scored/`; finalize must write it again."""
     shutil.rmtree(scene.out / "scored")
 
 
-def _lineage(scene: Scene) -> None:
+def _prepare_lineage(scene: Scene) -> None:
     write_days(scene.logs, 1, 4)
     scene.servers.tools.requests.clear()
-    novelty_job(scene, integrations={"openlineage": {"url": scene.servers.tools.url, "namespace": "audits"}})
+    write_novelty_job(scene, integrations={"openlineage": {"url": scene.servers.tools.url, "namespace": "audits"}})
 
 
-def _events(scene: Scene) -> None:
-    """Write down the lineage events."""
+def _write_events(scene: Scene) -> None:
+    """Write the lineage events to a file."""
     scene.write_requests("events.json")
 
 
 CASES = (
-    Case("demo_detectors", _demo_detectors, (RUN, RUN, "evaluate {out} --label label --slice part --config {job} --all")),
-    Case("demo_recorded", _demo_recorded, (RUN, verdicts, "finalize {out} --config {dir}/job-frozen.yaml")),
-    Case("served_members", _served, (RUN, "compare {out} --last 6 --label label --config {job}")),
-    Case("served_trouble", _trouble, (Command(RUN, 1), _no_trouble, Command(RUN, 1))),
-    Case("steps", _steps, ("score {logs} {out} --config {job}", "fit {out} --config {job}", FINALIZE,
-                           "finalize {out} --config {dir}/job-other.yaml", _without_last_run, FINALIZE)),
-    Case("rules", _rules, _rule_steps()),
-    Case("budget", _days, (f"{RUN} --budget-rows 8", f"{RUN} --budget-rows 8", RUN)),
-    Case("sample", _days, (f"{RUN} --fraction 0.5", verdicts, RUN)),
-    Case("backfill", _days, (f'{RUN} --partitions "dt>=2026-11-02" --order newest --budget-rows 6', f"{RUN} --order newest")),
-    Case("nights", _nights, (RUN, _third_night, Command(f"{RUN} --fail-on-drift", 3), "drift {out} --config {job}",
-                             _late_file, RUN, RUN)),
-    Case("lineage", _lineage, (RUN, FINALIZE, _events)),
+    Case("demo_detectors", _write_detector_demo, (RUN, RUN, "evaluate {out} --label label --slice part --config {job} --all")),
+    Case("demo_recorded", _write_recorded_demo, (RUN, list_verdicts, "finalize {out} --config {dir}/job-frozen.yaml")),
+    Case("served_members", _prepare_served, (RUN, "compare {out} --last 6 --label label --config {job}")),
+    Case("server_errors", _break_server, (Command(RUN, 1), _repair_server, Command(RUN, 1))),
+    Case("steps", _prepare_steps, ("score {logs} {out} --config {job}", "fit {out} --config {job}", FINALIZE,
+                           "finalize {out} --config {dir}/job-other.yaml", _remove_scored, FINALIZE)),
+    Case("rules", _prepare_rules, _list_rule_steps()),
+    Case("budget", _write_days, (f"{RUN} --budget-rows 8", f"{RUN} --budget-rows 8", RUN)),
+    Case("sample", _write_days, (f"{RUN} --fraction 0.5", list_verdicts, RUN)),
+    Case("backfill", _write_days, (
+        f'{RUN} --partitions "dt>=2026-11-02" --order newest --budget-rows 6', f"{RUN} --order newest")),
+    Case("daily_runs", _write_two_days, (RUN, _add_third_day, Command(f"{RUN} --fail-on-drift", 3),
+                             "drift {out} --config {job}",
+                             _add_late_file, RUN, RUN)),
+    Case("lineage", _prepare_lineage, (RUN, FINALIZE, _write_events)),
 )  # fmt: skip

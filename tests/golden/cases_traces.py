@@ -1,4 +1,4 @@
-"""Cases about trace exports: two days of each tool, with traces that start on the first and end on the second."""
+"""Cases about trace exports: two days of each tool, with traces that start on the first day and end on the second."""
 
 from functools import partial
 
@@ -10,12 +10,12 @@ from tests.jobs.integrations.traces.stories import split_days, stories
 TRACES = 17
 
 
-def _slug(tool: str) -> str:
+def _make_name(tool: str) -> str:
     return tool.replace(" ", "_")
 
 
-def _export(scene: Scene, tool: str, day: int) -> None:
-    """Write a tool's export of a day, with the records in a stable order."""
+def _write_export(scene: Scene, tool: str, day: int) -> None:
+    """Write a tool's export of one day, with the records in a stable order."""
     export = TOOLS[tool]
     rows = []
     for story in stories(TRACES):
@@ -25,11 +25,11 @@ def _export(scene: Scene, tool: str, day: int) -> None:
     export.write(scene.logs, day, sorted(rows, key=str))
 
 
-def _prepare(tool: str, scene: Scene) -> None:
-    _export(scene, tool, 1)
+def _prepare_first_day(tool: str, scene: Scene) -> None:
+    _write_export(scene, tool, 1)
     # The second job accepts incomplete traces, which otherwise wait for two days.
-    scene.job("job.yaml", members={"slms": [], "detectors": NOVELTY}, input={"preset": tool.split(maxsplit=1)[0]})
-    scene.job(
+    scene.write_job("job.yaml", members={"slms": [], "detectors": NOVELTY}, input={"preset": tool.split(maxsplit=1)[0]})
+    scene.write_job(
         "job-second.yaml",
         members={"slms": [], "detectors": NOVELTY},
         input={"preset": tool.split(maxsplit=1)[0], "hold_days": 0},
@@ -37,15 +37,15 @@ def _prepare(tool: str, scene: Scene) -> None:
 
 
 def _add_second_day(tool: str, scene: Scene) -> None:
-    _export(scene, tool, 2)
+    _write_export(scene, tool, 2)
 
 
 CASES = tuple(
     Case(
-        f"traces_{_slug(tool)}",
-        partial(_prepare, tool),
+        f"traces_{_make_name(tool)}",
+        partial(_prepare_first_day, tool),
         (
-            *(("init {logs} --out {dir}/found.yaml",) if tool in {"langfuse", "otel"} else ()),
+            *(("init {logs} --out {dir}/init.yaml",) if tool in {"langfuse", "otel"} else ()),
             "run {logs} {out} --config {job}",
             partial(_add_second_day, tool),
             "run {logs} {out} --config {dir}/job-second.yaml",

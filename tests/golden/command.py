@@ -1,4 +1,4 @@
-"""The program as a user meets it. The only place of the corpus that names a module of the product."""
+"""Run the program as a user does. Only this file of the corpus imports modules of the product's internals."""
 
 import os
 import re
@@ -30,12 +30,12 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended.
+    """Result of a command.
 
     Attributes:
-        exit_code: Its exit code.
-        stdout: What it printed; progress goes to stderr as JSON.
-        error: Its message of an error, if any, and other text of stderr.
+        exit_code: Exit code.
+        stdout: Standard output; progress goes to stderr as JSON.
+        error: Error message, if any, and other text of stderr.
     """
 
     exit_code: int
@@ -44,10 +44,10 @@ class Finished:
 
 
 def run_here(arguments: Sequence[str]) -> Finished:
-    """Run a command in this process, which joins the Ray that runs here.
+    """Run a command in this process; it joins this process's Ray.
 
     Raises:
-        AssertionError: It ended with an exception that is no error message of its own.
+        AssertionError: The command raised an exception other than SystemExit.
     """
     from ragassay.jobs.cli.main import app
 
@@ -55,21 +55,21 @@ def run_here(arguments: Sequence[str]) -> Finished:
     result = CliRunner(env=env).invoke(app, _with_log_format(arguments))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise AssertionError(f"{' '.join(arguments)} raised {result.exception!r}") from result.exception
-    return Finished(result.exit_code, result.stdout, _messages(result.stderr))
+    return Finished(result.exit_code, result.stdout, _drop_logs(result.stderr))
 
 
 def _with_log_format(arguments: Sequence[str]) -> list[str]:
     return ["--log-format", "json", *arguments]
 
 
-def _messages(stderr: str) -> str:
-    """Text of stderr without JSON progress, and without what Ray and libraries log there."""
+def _drop_logs(stderr: str) -> str:
+    """Remove JSON progress and the logs of Ray and other libraries from stderr."""
     noise = re.compile(r'^(\{"time"|\(raylet\)|\(pid=|\[20|20\d\d-\d\d-\d\d |WARNING:|.*Warning: |  warnings\.warn)')
     return "".join(f"{line}\n" for line in stderr.splitlines() if line.strip() and not noise.match(line))
 
 
 def start(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a command in a process of its own, with its own Ray."""
+    """Start a command in a new process with a new Ray."""
     env = {name: value for name, value in os.environ.items() if name not in UNSET}
     return subprocess.Popen(
         [sys.executable, "-m", "ragassay", *_with_log_format(arguments)],
@@ -83,7 +83,7 @@ def start(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def shared_ray() -> Iterator[None]:
-    """Start one Ray for all commands of this process."""
+    """Share one Ray among all commands of this process."""
     from ragassay.jobs.runtime.ray_session import set_ray_environment
     from ragassay.jobs.runtime.ray_start import start_local_ray
 

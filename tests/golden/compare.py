@@ -1,4 +1,4 @@
-"""Run a case, and compare what came out with the expected files."""
+"""Run a case and compare its output with the expected files."""
 
 import difflib
 import shutil
@@ -17,7 +17,7 @@ STDOUT = "stdout.txt"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far floats of two lines may be apart: vector instructions of processors differ in the last digits."""
+    """Largest accepted difference of floats; processors' vector instructions differ in the last digits."""
 
     relative: float = 1e-5
     absolute: float = 1e-6
@@ -25,12 +25,12 @@ class Tolerance:
 
 @dataclass
 class Outcome:
-    """How a case ended.
+    """Outcome of a case.
 
     Attributes:
-        texts: Name of a file -> what came out.
-        diff: Unified diff from expected to actual; empty where they agree.
-        fault: Why the case could not run to its end; empty otherwise.
+        texts: File name -> actual text.
+        diff: Unified diff from expected to actual; empty if they agree.
+        fault: Why the case failed before its end; empty otherwise.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -38,63 +38,64 @@ class Outcome:
     fault: str = ""
 
 
-def make(case: Case, folder: Path, servers: Servers) -> dict[str, str]:
+def run_case(case: Case, folder: Path, servers: Servers) -> dict[str, str]:
     """Run a case in an empty folder.
 
     Returns:
-        Name of each expected file -> its text.
+        File name -> text.
 
     Raises:
-        AssertionError: A command ended otherwise than it must, or a recorded value is missing.
+        AssertionError: A command had another exit code than expected, or a recorded value is missing.
     """
     folder = folder.resolve()
     scene = Scene(folder, servers, Masks(folder))
-    servers.faulty.clear()
+    servers.unrecorded.clear()
     servers.faults.clear()
     servers.tools.requests.clear()
     case.prepare(scene)
     for step in case.steps:
-        scene.do(step)
-    if servers.faulty:
-        raise AssertionError(f"{len(servers.faulty)} prompts are not recorded, such as {servers.faulty[0]!r}: run --record")
-    texts = {name: text for name, text in normalize(folder, scene.masks).items() if scene.known.get(name) != text}
+        scene.run_step(step)
+    if servers.unrecorded:
+        first = servers.unrecorded[0]
+        raise AssertionError(f"{len(servers.unrecorded)} prompts are not recorded (first: {first!r}): run --record")
+    texts = {name: text for name, text in normalize(folder, scene.masks).items() if scene.initial.get(name) != text}
     return {STDOUT: "\n".join(scene.transcript), **texts}
 
 
-def expected_texts(name: str, root: Path = EXPECTED) -> dict[str, str]:
-    """The expected files of a case."""
+def read_expected(name: str, root: Path = EXPECTED) -> dict[str, str]:
+    """Read the expected files of a case."""
     folder = root / name
     return {str(path.relative_to(folder)): path.read_text("utf-8") for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def compare(name: str, actual: dict[str, str], expected: dict[str, str], tolerance: Tolerance) -> str:
+def diff_texts(name: str, actual: dict[str, str], expected: dict[str, str], tolerance: Tolerance) -> str:
     """Compare texts.
 
     Returns:
-        A unified diff; empty where they agree within the tolerance.
+        A unified diff; empty if they agree within the tolerance.
     """
     parts: list[str] = []
     for file in sorted({*actual, *expected}):
         before, after = expected.get(file, "").splitlines(), actual.get(file, "").splitlines()
-        after = _aligned(before, after, tolerance)
+        after = _keep_agreeing_lines(before, after, tolerance)
         parts += difflib.unified_diff(before, after, f"expected/{name}/{file}", f"actual/{name}/{file}", n=2, lineterm="")
     return "".join(f"{line}\n" for line in parts)
 
 
-def _aligned(before: list[str], after: list[str], tolerance: Tolerance) -> list[str]:
-    """Lines of the second text, those that agree with the first's in its words."""
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    result = list(after)
+def _keep_agreeing_lines(expected: list[str], actual: list[str], tolerance: Tolerance) -> list[str]:
+    """Replace each actual line that agrees within the tolerance with the expected line."""
+    matcher = difflib.SequenceMatcher(None, expected, actual, autojunk=False)
+    result = list(actual)
     for kind, i, i_end, j, j_end in matcher.get_opcodes():
         if kind == "replace" and i_end - i == j_end - j:
             for offset in range(i_end - i):
-                if lines_agree(before[i + offset], after[j + offset], tolerance.relative, tolerance.absolute):
-                    result[j + offset] = before[i + offset]
+                if lines_agree(expected[i + offset], actual[j + offset], tolerance.relative, tolerance.absolute):
+                    result[j + offset] = expected[i + offset]
     return result
 
 
-def update(name: str, actual: dict[str, str], root: Path = EXPECTED) -> None:
-    """Write the expected files of a case anew."""
+def write_expected(name: str, actual: dict[str, str], root: Path = EXPECTED) -> None:
+    """Rewrite the expected files of a case."""
     shutil.rmtree(root / name, ignore_errors=True)
     for file, text in actual.items():
         path = root / name / file
@@ -102,10 +103,10 @@ def update(name: str, actual: dict[str, str], root: Path = EXPECTED) -> None:
         path.write_text(text, "utf-8")
 
 
-def check(case: Case, folder: Path, servers: Servers, tolerance: Tolerance | None = None) -> Outcome:
-    """Run a case and compare it; faults of the case are part of the outcome."""
+def check_case(case: Case, folder: Path, servers: Servers, tolerance: Tolerance | None = None) -> Outcome:
+    """Run a case and compare it; the outcome has the case's fault, if any."""
     try:
-        texts = make(case, folder, servers)
+        texts = run_case(case, folder, servers)
     except Exception as error:
         return Outcome(fault=f"{type(error).__name__}: {error}")
-    return Outcome(texts, compare(case.name, texts, expected_texts(case.name), tolerance or Tolerance()))
+    return Outcome(texts, diff_texts(case.name, texts, read_expected(case.name), tolerance or Tolerance()))

@@ -1,4 +1,4 @@
-"""Logs of the cases: few rows, short texts, nothing by chance."""
+"""Logs of the cases: few rows, short texts, nothing random."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +17,12 @@ MANAGERS = ["Ada Brandt", "Owen Tully", "Mira Kovac", "Jon Weir"]
 INVENTED = "Refunds are paid by Dr. Quentin Marlow within 14 days."
 
 
-def shop_rows(count: int, start: int = 0) -> list[Row]:
-    """Responses about shops: of four, two are correct, one has a wrong number, and one an invented sentence."""
-    return [_shop(i) for i in range(start, start + count)]
+def make_shop_rows(count: int, start: int = 0) -> list[Row]:
+    """Make responses about shops: of each four, two are correct, one has a wrong number, one an invented sentence."""
+    return [_make_shop_row(i) for i in range(start, start + count)]
 
 
-def _shop(i: int) -> Row:
+def _make_shop_row(i: int) -> Row:
     city, manager = f"{CITIES[i % 5]} {i}", MANAGERS[i % 4]
     opens, closes, price = 6 + i % 5, 3 + i % 6, 10 + 3 * i
     first = f"The shop in {city} opens at {opens + 2 * (i % 4 == 1)} a.m."
@@ -49,32 +49,32 @@ def _shop(i: int) -> Row:
 
 
 def hide_names(text: str) -> str:
-    """Redact the managers' names, as a function of the user's own would."""
+    """Redact the managers' names, as a user's own function would."""
     for name in MANAGERS:
         text = text.replace(name, "NAME")
     return text
 
 
 def write(path: Path, rows: Sequence[Row] | pa.Table, **options: Any) -> Path:
-    """Write rows as Parquet; folders are made."""
+    """Write rows as Parquet; create missing folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows)), path, **options)
     return path
 
 
 def write_days(root: Path, days: int, rows: int, start: int = 0) -> None:
-    """Write so many days of so many rows each."""
+    """Write one folder per day, each with `rows` rows."""
     for day in range(days):
-        write(root / f"dt=2026-11-{day + 1:02d}" / "a.parquet", shop_rows(rows, start + day * rows))
+        write(root / f"dt=2026-11-{day + 1:02d}" / "a.parquet", make_shop_rows(rows, start + day * rows))
 
 
-def demo_days(rows: int) -> dict[str, pa.Table]:
-    """The first rows of each day of the bundled logs."""
+def read_demo_days(rows: int) -> dict[str, pa.Table]:
+    """Read the first rows of each day of the bundled logs."""
     folder = Path(run_here(["demo-logs"]).stdout.strip())
     return {path.parent.name: ds.dataset(path).to_table().slice(0, rows) for path in sorted(folder.glob("*/*.parquet"))}
 
 
 def write_demo(root: Path, rows: int) -> None:
     """Write the first rows of each day of the bundled logs."""
-    for day, table in demo_days(rows).items():
+    for day, table in read_demo_days(rows).items():
         write(root / day / "part-0.parquet", table)

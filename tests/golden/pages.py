@@ -1,10 +1,10 @@
-"""HTML pages as text: what a reader sees, a line a block or a row of a table, and the data that scripts read."""
+"""Render HTML pages as text: visible text with one line per block or table row, and the data that scripts read."""
 
 import json
 import re
 from html.parser import HTMLParser
 
-from tests.golden.values import Mask, plain, pretty
+from tests.golden.values import Mask, to_plain, to_pretty
 
 INLINE = {"a", "abbr", "b", "code", "em", "i", "mark", "s", "small", "span", "strong", "sub", "sup", "u", "wbr"}
 HIDDEN = {"script", "style", "svg"}
@@ -13,7 +13,7 @@ SPACY = re.compile(r'(?<="spacy": ")[^"]+')
 
 
 class _Text(HTMLParser):
-    """Collects the visible text by block, and JSON data of scripts."""
+    """Collector of the visible text by block, and of the JSON data of scripts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class _Text(HTMLParser):
             self.lines.append(text)
 
     def _end_row(self, cells: list[str]) -> None:
-        """Add a row of a table as a line; durations are known by the head of their column."""
+        """Add a table row as a line, with durations masked by the heading of their column."""
         self._cells = None
         if not any(char.isdigit() for char in "".join(cells)):
             self._header = cells
@@ -71,20 +71,20 @@ class _Text(HTMLParser):
         self.lines.append(" | ".join(cells))
 
 
-def page_text(html: str, mask: Mask, text_mask: Mask) -> str:
-    """Write a page as text.
+def render_page(html: str, mask: Mask, text_mask: Mask) -> str:
+    """Render a page as text.
 
     Args:
         html: The page.
         mask: Replaces machine-dependent parts of data.
-        text_mask: The same for visible text, in which moments and durations are replaced too.
+        text_mask: The same for visible text; also replaces times and durations.
 
     Returns:
-        The visible text, then embedded JSON data.
+        The visible text, then the embedded JSON data.
     """
     reader = _Text()
     reader.feed(html)
     reader.flush()
     lines = [SPACY.sub("<spacy>", text_mask(line).strip()) for line in reader.lines]
-    data = [pretty(plain(json.loads(text), mask)) for text in reader.data]
+    data = [to_pretty(to_plain(json.loads(text), mask)) for text in reader.data]
     return "\n".join([*lines, *data]) + "\n"

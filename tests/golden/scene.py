@@ -1,4 +1,4 @@
-"""What a case has to work with: its folder, its servers, and the commands that it runs."""
+"""A golden case and its scene: folder, servers, commands and transcript."""
 
 import json
 import shlex
@@ -15,11 +15,11 @@ from tests.job_settings import merged
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a case.
+    """Command of a case.
 
     Attributes:
-        line: Its arguments, with {logs}, {out}, {job}, {dir} and {url} for places.
-        exit_code: The exit code that it must have.
+        line: Arguments, with the placeholders {logs}, {out}, {job}, {dir} and {url}.
+        exit_code: Expected exit code.
     """
 
     line: str
@@ -27,18 +27,18 @@ class Command:
 
 
 Step = str | Command | Callable[["Scene"], "str | None"]
-"""A command, or a function that changes or reads files and may return text to be compared."""
+"""A command, or a function that changes or reads files and may return text to compare."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One entry of the corpus.
+    """Entry of the corpus.
 
     Attributes:
-        name: Its name, also of its folder in `expected/`.
+        name: Name, also of the folder in `expected/`.
         prepare: Writes logs and job files.
-        steps: What is done, in order.
-        needs_ray: Whether it always runs on Ray; others need no Ray, see `without_ray`.
+        steps: Steps, in order.
+        needs_ray: Whether the case always runs on Ray; other cases can run `without_ray`.
     """
 
     name: str
@@ -49,79 +49,79 @@ class Case:
 
 @dataclass
 class Scene:
-    """A case that runs.
+    """Running case.
 
     Attributes:
-        folder: Its folder: `logs`, `job.yaml`, `out` and whatever else it writes.
+        folder: Folder with `logs`, `job.yaml`, `out` and the other files of the case.
         servers: Stand-ins for models and tools.
-        masks: Masks of its texts.
-        transcript: Commands, and what they printed.
-        known: Texts of files that the case began with: those that are still the same are not compared.
+        masks: Masks of the texts.
+        transcript: Commands and their output.
+        initial: Texts of files before the first step; files that stay equal are not compared.
     """
 
     folder: Path
     servers: Servers
     masks: Masks
     transcript: list[str] = field(default_factory=list)
-    known: dict[str, str] = field(default_factory=dict)
+    initial: dict[str, str] = field(default_factory=dict)
 
     @property
     def logs(self) -> Path:
-        """Where the logs lie."""
+        """Folder of the logs."""
         return self.folder / "logs"
 
     @property
     def out(self) -> Path:
-        """The output folder."""
+        """Output folder."""
         return self.folder / "out"
 
-    def job(self, name: str = "job.yaml", *parts: dict[str, Any], **sections: Any) -> Path:
-        """Write a job file, from parts and sections that are merged."""
+    def write_job(self, name: str = "job.yaml", *parts: dict[str, Any], **sections: Any) -> Path:
+        """Write a job file from merged parts and sections."""
         return write_job(self.folder / name, merged(*parts, **sections))
 
     def write_requests(self, name: str) -> None:
-        """Write the requests that the tools were sent, in a stable order, and forget them."""
+        """Write the requests sent to the tools, in a stable order, and clear them."""
         requests = sorted(
             ({"path": path, "body": body} for path, body in self.servers.tools.requests),
-            key=lambda request: self.masks.record(json.dumps(request, sort_keys=True)),
+            key=lambda request: self.masks.mask_record(json.dumps(request, sort_keys=True)),
         )
         (self.folder / name).write_text(json.dumps(requests))
         self.servers.tools.requests.clear()
 
     def arguments(self, line: str) -> list[str]:
-        """Arguments of a command, places filled in."""
-        places: Mapping[str, Any] = {
+        """Split a command line and fill in the placeholders."""
+        values: Mapping[str, Any] = {
             "dir": self.folder, "logs": self.logs, "out": self.out, "job": self.folder / "job.yaml",
             "url": self.servers.tools.url,
         }  # fmt: skip
-        return [word.format_map(places) for word in shlex.split(line)]
+        return [word.format_map(values) for word in shlex.split(line)]
 
-    def run(self, command: Command) -> None:
-        """Run a command and keep what it printed.
+    def run_command(self, command: Command) -> None:
+        """Run a command and add its output to the transcript.
 
         Raises:
-            AssertionError: It has another exit code than it must have.
+            AssertionError: The exit code is not the expected one.
         """
-        done = run_here(self.arguments(command.line))
-        self.learn()
-        text = f"$ {command.line}\n{self.masks.output(done.stdout)}{self.masks.output(done.error)}"
-        self.transcript.append(text if done.exit_code == 0 else f"{text}exit code {done.exit_code}\n")
-        if done.exit_code != command.exit_code:
-            raise AssertionError(f"exit code {done.exit_code} in place of {command.exit_code}:\n{text}")
+        result = run_here(self.arguments(command.line))
+        self.number_runs()
+        text = f"$ {command.line}\n{self.masks.mask_output(result.stdout)}{self.masks.mask_output(result.error)}"
+        self.transcript.append(text if result.exit_code == 0 else f"{text}exit code {result.exit_code}\n")
+        if result.exit_code != command.exit_code:
+            raise AssertionError(f"exit code {result.exit_code} instead of {command.exit_code}:\n{text}")
 
-    def learn(self) -> None:
-        """Number the runs that the manifests name."""
+    def number_runs(self) -> None:
+        """Number the runs in the manifests."""
         for manifest in sorted(self.folder.glob("*/manifest.json")):
             data = json.loads(manifest.read_text())
-            self.masks.learn(json.dumps(data.get("runs", [])))
-            self.masks.learn(json.dumps(data))
+            self.masks.number_runs(json.dumps(data.get("runs", [])))
+            self.masks.number_runs(json.dumps(data))
 
-    def do(self, step: Step) -> None:
-        """Do a step."""
+    def run_step(self, step: Step) -> None:
+        """Run a step and add its text to the transcript."""
         if callable(step):
             text = step(self)
-            self.learn()
+            self.number_runs()
             if text:
                 self.transcript.append(f"# {step.__doc__ or getattr(step, '__name__', '')}\n{text.rstrip()}\n")
         else:
-            self.run(Command(step) if isinstance(step, str) else step)
+            self.run_command(Command(step) if isinstance(step, str) else step)

@@ -1,6 +1,6 @@
-"""Every case of the golden corpus comes out as it is committed; most without Ray, which changes nothing but the time.
+"""Every case of the golden corpus has its committed output. Most cases run without Ray, which only saves time.
 
-On a difference: `python -m tests.golden -k CASE` prints it, with Ray; with `--without-ray`, as here.
+`python -m tests.golden -k CASE` prints the difference with Ray; `--without-ray` does the same without.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.cases import CASES
-from tests.golden.compare import EXPECTED, check
+from tests.golden.compare import EXPECTED, check_case
 from tests.golden.scene import Case
 from tests.golden.servers import Servers, serve
 from tests.without_ray import without_ray
@@ -18,11 +18,11 @@ from tests.without_ray import without_ray
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Servers]:
-    with serve() as started:
-        yield started
+    with serve() as running:
+        yield running
 
 
-def test_names_are_unique_and_expected_files_are_of_cases() -> None:
+def test_names_are_unique_and_each_expected_folder_has_a_case() -> None:
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
     assert {path.name for path in EXPECTED.iterdir()} == set(names)
@@ -30,10 +30,10 @@ def test_names_are_unique_and_expected_files_are_of_cases() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_case_comes_out_as_expected(case: Case, servers: Servers, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_case_has_the_expected_output(case: Case, servers: Servers, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if case.needs_ray:
         request.getfixturevalue("one_ray")
     with nullcontext() if case.needs_ray else without_ray():
-        outcome = check(case, tmp_path, servers)
+        outcome = check_case(case, tmp_path, servers)
     assert not outcome.fault, outcome.fault
-    assert not outcome.diff, f"`python -m tests.golden -k {case.name} --update` writes it anew\n{outcome.diff}"
+    assert not outcome.diff, f"`python -m tests.golden -k {case.name} --update` rewrites the expected files\n{outcome.diff}"

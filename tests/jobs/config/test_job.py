@@ -6,16 +6,16 @@ import pytest
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.section import Section
 from tests.conftest import REPO
-from tests.error_codes import faults
+from tests.error_codes import collect_faults
 from tests.jobs.config.texts import assert_refused, job_of
 from tests.raises import raises, refuses
-from tests.test_errors import CODE, messages
+from tests.test_errors import CODE, collect_messages
 
 SECTIONS = ["input", "splitting", "members", "verdict", "escalation", "evaluation", "output", "runtime", "integrations"]
 
 
 def test_codes_of_faults_are_unique_and_well_formed() -> None:
-    codes = Counter([*(fault.code for fault in faults()), *(message.code for message in messages().values())])
+    codes = Counter([*(fault.code for fault in collect_faults()), *(message.code for message in collect_messages().values())])
     assert [code for code, count in codes.items() if count > 1 or not CODE.fullmatch(code)] == []
 
 
