@@ -57,10 +57,8 @@ NOT_YET = (
     "pipeline/training/",
     "ragassay/",
     "tests/benchmarks/",
-    "tests/infra/",
     "tests/jobs/",
     "tests/pipeline/",
-    "tests/schemas/",
     "tests/soak/",
 )
 """Files and folders that are not rewritten yet. Only remove entries."""
