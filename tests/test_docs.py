@@ -91,20 +91,20 @@ def test_the_documented_slm_is_complete_and_the_default() -> None:
     assert written["engine"].keys() == VllmSettings.model_fields.keys()
 
 
-def column_rows(fields: Iterable[pa.Field], parent: str = "") -> Iterator[tuple[str, str, bool]]:
-    """Name, type and nullability of each column; a field of a list of structs is a column too."""
+def list_columns(fields: Iterable[pa.Field], parent: str = "") -> Iterator[tuple[str, str, bool]]:
+    """Yield name, type and nullability of each column and of each field of a list of structs."""
     for field in fields:
         item = field.type.value_type if pa.types.is_list(field.type) else None
         type_name = str(field.type) if item is None else "list" if pa.types.is_struct(item) else f"list of {item}"
         yield f"{parent}{field.name}", type_name, field.nullable
-        if type_name == "list":
-            yield from column_rows(item, f"{parent}{field.name}[].")
+        if item is not None and type_name == "list":
+            yield from list_columns(item, f"{parent}{field.name}[].")
 
 
 def test_the_table_of_columns_is_the_schema_of_scored() -> None:
     section = (REPO / "docs" / "reference" / "output.md").read_text(encoding="utf-8").partition("## Columns of scored/")[2]
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", section.partition("\n## ")[0], re.M)
-    expected = list(column_rows(scored_schema(pa.schema([]))))
+    expected = list(list_columns(scored_schema(pa.schema([]))))
     assert [(name, type_name) for name, type_name, _, _ in rows] == [(name, type_name) for name, type_name, _ in expected]
     assert [name for name, _, nullable in expected if not nullable] == [
         name for name, _, _, null in rows if null == "never" and "[]" not in name

@@ -47,7 +47,6 @@ NOT_YET = (
     "jobs/forecast/",
     "jobs/input/",
     "jobs/integrations/",
-    "jobs/run/",
     "jobs/second_pass/",
     "jobs/storage/",
     "pipeline/cascade/",
