@@ -1,1 +1,1 @@
-"""Where and when it runs: command line, configuration, storage, and the Ray plans. Imports pipeline and schemas."""
+"""Where, when and in what order stages run: command line, job file, storage, Ray. Imports pipeline and schemas."""

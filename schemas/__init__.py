@@ -1,1 +1,1 @@
-"""What data looks like: Arrow schemas and versioned JSON records. Imports pyarrow and pydantic only."""
+"""The form of the data: Arrow schemas and versioned JSON records. Imports pyarrow and pydantic only."""

@@ -1,4 +1,4 @@
-"""The manifest of an output folder: its input files, how their rows ended, and the runs that wrote it.
+"""The manifest of an output folder: its input files, the outcomes of their rows, and the runs that wrote it.
 
 It is the only record of state: a file with the state `scored` is never scored again. The records are immutable values: each
 step of a run creates new records from its result (`jobs.run.account`).

@@ -29,8 +29,8 @@ class ReviewLine(BaseModel):
         reviewer: Name of the reviewer; null if unknown.
         at: Time with time zone. The latest label of a reviewer for the same sentence or response counts.
         stratum: Stratum that the row was drawn from; null for an unstratified sample.
-        inclusion_probability: Probability that the sample includes the response, LEAST_PROBABILITY to 1; null if it is equal
-            for all responses.
+        inclusion_probability: Probability that the sample includes the response, MIN_PROBABILITY to 1; null if it is equal for
+            all responses.
     """
 
     # An unknown field is a typing error, or belongs to another version: never drop it silently.

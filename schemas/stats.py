@@ -10,8 +10,8 @@ class Moments:
     """Count, mean, M2 (sum of squared deviations), extremes and a quantile sketch of a set of numbers.
 
     Attributes:
-        count: How many numbers.
-        mean: Their mean; 0 when count is 0.
+        count: Number of values.
+        mean: Mean; 0 when count is 0.
         m2: Sum of (x - mean)^2.
         low: Smallest number; None when count is 0.
         high: Largest number; None when count is 0.
@@ -35,7 +35,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class PartitionStats(Record):
-    """Moments of every member's sentence values in one partition, and how its rows ended.
+    """Moments of every member's sentence values in one partition, and the statuses of its rows.
 
     Attributes:
         partition: Hive path such as `dt=2026-11-20`; empty for a dataset without partitions.

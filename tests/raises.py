@@ -36,7 +36,7 @@ def refuses(fault: str) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
     """Check that a block raises a RagassayError with a code or a fault.
 
     Args:
-        fault: Code of the error; place of a fault in the job file, such as `slms.0.name`; or code of a fault of the logs.
+        fault: Code of the error; key of a fault in the job file, such as `members.slms.0.name`; or code of a fault of the logs.
 
     Yields:
         The error, once it is raised.
@@ -45,7 +45,7 @@ def refuses(fault: str) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
         yield info
     faults = info.value.fields.get("faults")
     listed = faults if isinstance(faults, list) else []
-    codes = {info.value.code, *(entry.get("place") for entry in listed), *(entry["code"] for entry in listed)}
+    codes = {info.value.code, *(entry.get("key") for entry in listed), *(entry["code"] for entry in listed)}
     assert fault in codes, f"{fault}: {codes}: {info.value}"
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from ragassay.jobs.cli.main import app
 from ragassay.jobs.config.job import Job, load_job, make_job
-from ragassay.jobs.config.job_text import parse
+from ragassay.jobs.config.job_text import parse_yaml
 from ragassay.pipeline.engines.vllm_engine import VllmSettings
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.schemas.columns import scored_schema
@@ -81,7 +81,7 @@ def find_job_blocks() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "block"), find_job_blocks())
 def test_job_files_in_the_pages_are_valid(name: str, block: str) -> None:
-    make_job(parse(block))
+    make_job(parse_yaml(block))
 
 
 def test_the_documented_slm_is_complete_and_the_default() -> None:

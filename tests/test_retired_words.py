@@ -27,6 +27,9 @@ RETIRED = {
 
 PATTERN = re.compile("|".join(rf"(?<![a-z])(?:{pattern})(?![a-z])" for pattern in RETIRED), re.IGNORECASE)
 
+FOREIGN = re.compile(r"\btell\(|was_cancelled|The context says that|As the text says|\(\?:say\||\|said\|")
+"""Names of other programs, phrases of training data, and words that a pattern finds in log texts."""
+
 DATA = (
     "tests/benchmarks/results/",
     "tests/corpus/",
@@ -40,20 +43,10 @@ NOT_YET = (
     "docs/reference/python.md",
     "jobs/api/",
     "jobs/cli/",
-    "jobs/config/",
-    "jobs/data/",
-    "jobs/evaluation/",
-    "jobs/export/",
     "jobs/forecast/",
-    "jobs/input/",
-    "jobs/integrations/",
     "jobs/second_pass/",
-    "jobs/storage/",
     "pipeline/cascade/",
-    "pipeline/detectors/",
     "pipeline/reasoning/",
-    "pipeline/text/",
-    "pipeline/training/",
     "ragassay/",
     "tests/benchmarks/",
     "tests/jobs/",
@@ -80,7 +73,7 @@ def files() -> list[str]:
 def retired_words(name: str) -> list[str]:
     """Lines of a file with retired words."""
     lines = (REPO / name).read_text(encoding="utf-8").splitlines()
-    return [f"{name}:{number}: {hit[0]}" for number, line in enumerate(lines, 1) if (hit := PATTERN.search(line))]
+    return [f"{name}:{number}: {hit[0]}" for number, line in enumerate(lines, 1) if (hit := PATTERN.search(FOREIGN.sub("", line)))]
 
 
 @pytest.mark.parametrize("name", [name for name in files() if not name.startswith(NOT_YET)])

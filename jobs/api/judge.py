@@ -18,7 +18,7 @@ from ragassay.jobs.scoring.register import check_input
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.jobs.verdicts.finalize import compute_response_scores
 from ragassay.jobs.verdicts.fit import compute_stats
-from ragassay.jobs.verdicts.languages import choose_languages, settle_languages
+from ragassay.jobs.verdicts.languages import choose_languages, resolve_languages
 from ragassay.jobs.verdicts.parts import find_calibration
 from ragassay.jobs.verdicts.settings import resolve_settings
 from ragassay.jobs.verdicts.threshold import compute_quantile_threshold
@@ -54,7 +54,7 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     if job.members.detectors:
         progress.tell("counting words")
         frequencies = count_table_frequencies([rows], job.splitting, SAMPLE_ROWS)
-    scoring = settle_languages(job, make_fingerprint(job))
+    scoring = resolve_languages(job, make_fingerprint(job))
     steps = load(make_stages(scoring, (lambda: known) if (known := frequencies) else None), progress.tell)
     raw = pa.concat_tables(_scored(steps, rows, progress))
     progress.tell("deciding")

@@ -53,7 +53,7 @@ def review(
         str | None, typer.Option("--out", metavar="FILE", help="Path to write: the page. Default: OUTPUT/review.html.")
     ] = None,
 ) -> None:
-    """Write one HTML page on which a person labels a sample; other commands read its labels with --labels."""
+    """Write one HTML page on which people label a sample; other commands read these labels with --labels."""
     with command_console() as console:
         from ragassay.jobs.report.review.page import render_review
         from ragassay.jobs.report.review.rows import PageRow, read_page_rows
@@ -73,9 +73,9 @@ def review(
         sentences = sum(not isinstance(part, str) for row in rows for part in row["parts"])
         available = sum(count for _, count in drawn.strata.values())
         console.print(f"sample  {len(rows):,} of {available:,} scored responses, {sentences:,} sentences", markup=False)
-        for stratum, (taken, count) in drawn.strata.items():
+        for stratum, (drawn_rows, count) in drawn.strata.items():
             if stratum:
-                console.print(f"        {stratum}: {taken:,} of {count:,}", markup=False)
+                console.print(f"        {stratum}: {drawn_rows:,} of {count:,}", markup=False)
         if drawn.ambiguous:
             console.print(
                 f"        {drawn.ambiguous:,} more are neither drawn nor counted: their ids repeat in their partition, so a "

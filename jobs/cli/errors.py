@@ -30,8 +30,8 @@ NO_LABELS = Message(
     "options.no-labels",
     "no labels: name their column with --label COLUMN, or a file of reviewers with --labels FILE.jsonl",
 )
-LABELS_SAY_IT = Message(
-    "options.labels-say-it",
+LABEL_NOT_NEEDED = Message(
+    "options.label-not-needed",
     "{labels} defines the meaning of its labels itself: leave out --label",
 )
 WHERE_SYNTAX = Message("options.where-syntax", "--where {condition!r} must be COLUMN=VALUE, such as split=train")

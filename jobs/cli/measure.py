@@ -125,7 +125,7 @@ def calibrate(
         str,
         typer.Option(
             "--target",
-            help="What the threshold must reach: supported-precision>=0.95, supported-recall>=0.9, supported-f1, "
+            help="Goal of the threshold: supported-precision>=0.95, supported-recall>=0.9, supported-f1, "
             "flag-precision>=0.8, flag-recall>=0.9, flag-f1, flagged=0.1 or mean.",
         ),
     ],

@@ -90,7 +90,7 @@ def label_source(
     where: list[str] | None,
     config: EvaluationConfig,
 ) -> LabelSource | None:
-    """Return where the labels of a command come from; None if no labels are named.
+    """Return the source of the labels of a command; None if no labels are named.
 
     Args:
         label: The option `--label`.
@@ -103,7 +103,7 @@ def label_source(
     """
     if labels is not None and is_review_file(labels):
         if label not in (None, LABEL):
-            raise ConfigError(errors.LABELS_SAY_IT, labels=labels)
+            raise ConfigError(errors.LABEL_NOT_NEEDED, labels=labels)
         return LabelSource(LABEL, where=parse_where(where), file=labels)
     if label is None and labels is not None:
         raise ConfigError(errors.LABELS_WITHOUT_LABEL)
@@ -115,7 +115,7 @@ def label_source(
 def required_label_source(
     label: str | None, labels: str | None, where: list[str] | None, config: EvaluationConfig
 ) -> LabelSource:
-    """Return where the labels of a command come from, like `label_source`.
+    """Return the source of the labels of a command, like `label_source`.
 
     Raises:
         ConfigError: No labels are named, or the options contradict each other.
@@ -130,7 +130,7 @@ def parse_where(where: list[str] | None) -> dict[str, str]:
     """Return column -> value for the options `--where`.
 
     Raises:
-        ConfigError: One is not COLUMN=VALUE.
+        ConfigError: A condition is not COLUMN=VALUE.
     """
     pairs = {}
     for condition in where or []:
@@ -144,7 +144,7 @@ def parse_where(where: list[str] | None) -> dict[str, str]:
 def parse_backfill(
     partitions: list[str] | None, order: ScoringOrder, budget_rows: int | None, budget_hours: float | None, fraction: float
 ) -> Backfill:
-    """Return which part of the input a command scores.
+    """Return the part of the input that a command scores.
 
     Raises:
         ConfigError: A condition can't be read, or the fraction is 0.

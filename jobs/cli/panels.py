@@ -14,13 +14,13 @@ DRIFT_EXIT = 3
 
 EXIT_CODES = {
     0: "success, whatever the verdicts are",
-    1: "an error; nothing is lost, and the message states what to do",
+    1: "an error; nothing is lost, and the message states the remedy",
     2: "a wrong command line",
     DRIFT_EXIT: "drift, with --fail-on-drift",
     130: "interrupted (Ctrl-C); the same command resumes",
     143: "terminated (SIGTERM); the same command resumes",
 }
-"""Exit code -> what it means."""
+"""Exit code -> its meaning."""
 
 
 class Panel(typer.Typer):

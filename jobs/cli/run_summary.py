@@ -123,8 +123,8 @@ def _backfill_lines(run: Run) -> list[tuple[str, str]]:
     lines = []
     skips = run.skips
     if run.share < 1 or skips.get("sampled_out"):
-        left_out = f", {skips['sampled_out']:,} rows left out" if skips.get("sampled_out") else ""
-        lines.append(("fraction", f"{run.share:g} of the rows, by a hash of their ids{left_out}"))
+        omitted = f", {skips['sampled_out']:,} rows not scored" if skips.get("sampled_out") else ""
+        lines.append(("fraction", f"{run.share:g} of the rows, by a hash of their ids{omitted}"))
     if skips.get("outside"):
         lines.append(("outside", f"{skips['outside']:,} rows in partitions that --partitions excludes"))
     if run.deferred:

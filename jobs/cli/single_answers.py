@@ -63,7 +63,7 @@ def check(
             answers = [{name: value for name, value in values.items() if value is not None}]
         else:
             answers = parse_answers(*read_text(file))
-        _settle_arrow_without_pandas()
+        _disable_pandas_in_pyarrow()
         with engines_silent() if job.members.local_pools else nullcontext() as stream, shown(stream=stream) as progress:
             checked_answers = check_answers(job, answers, history, calibration, progress.tell)
         if as_json:
@@ -78,7 +78,7 @@ def check(
             console.print(*([""] if number else []), rich_of(checked), sep="\n")
 
 
-def _settle_arrow_without_pandas() -> None:
+def _disable_pandas_in_pyarrow() -> None:
     """Make pyarrow decide that pandas is missing (apache/arrow pull request 3893).
 
     pyarrow imports pandas at its first array. That takes a quarter of the time of a fast check, which needs no data

@@ -36,7 +36,7 @@ class EscalationConfig(Section):
 
     @property
     def policy(self) -> EscalationPolicy | None:
-        """Who judges, and which responses; None if nothing is escalated."""
+        """The judge, and the responses that it decides; None if nothing is escalated."""
         if self.judge is None:
             return None
         return EscalationPolicy(self.judge, self.when, self.share, self.threshold, self.order, self.price)
@@ -76,16 +76,16 @@ class EscalationConfig(Section):
         """Check this section against the names of a job's members.
 
         Raises:
-            ValueError: `when` is no member, or the judge has a name that is taken.
+            ValueError: `when` is no member, or the judge has the name of a member.
         """
         if self.judge is None:
             return
-        taken = [*names, ENSEMBLE]
-        if self.judge.name in taken:
+        used = [*names, ENSEMBLE]
+        if self.judge.name in used:
             raise PydanticCustomError(
                 "config.judge-name",
-                "escalation.judge needs another name than '{name}': {taken} are taken",
-                {"name": self.judge.name, "taken": ", ".join(taken)},
+                "escalation.judge needs another name than '{name}': {used} are in use",
+                {"name": self.judge.name, "used": ", ".join(used)},
             )
         if self.when != UNCERTAINTY and self.when not in names:
             raise PydanticCustomError(

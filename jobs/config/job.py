@@ -60,13 +60,13 @@ class Job(Section):
     @model_validator(mode="after")
     def _staged_traces_contain_text(self) -> "Job":
         settings = {"output.drop_text": self.output.drop_text, "input.redact": self.input.redact}
-        unwanted = [name for name, setting in settings.items() if setting is not None]
-        if self.input.preset is not None and unwanted:
+        conflicting = [name for name, setting in settings.items() if setting is not None]
+        if self.input.preset is not None and conflicting:
             raise PydanticCustomError(
                 "config.preset-keeps-text",
                 "input.preset writes the texts of traces into OUTPUT (_traces) as they are exported, and {settings} can't "
                 "change that: have the tool mask them before it exports, and remove {settings}",
-                {"settings": " and ".join(unwanted)},
+                {"settings": " and ".join(conflicting)},
             )
         return self
 

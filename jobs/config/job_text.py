@@ -1,4 +1,4 @@
-"""From the text of a job file to plain data, and from what is wrong with that to a message."""
+"""Parse the text of a job file to plain data, and describe the faults of that data."""
 
 import re
 from collections.abc import Iterator
@@ -12,33 +12,34 @@ from ragassay.jobs.config.section import Section
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which only true and false are booleans: Yes and No are words here, labels above all; and so are dates. A key
-    stands once."""
+    """YAML in which only true and false are booleans: Yes and No (usually labels) and dates are text. Each key occurs once."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
-        for key, _ in node.value:  # here, before merges (<<) bring keys that may stand again
+        for key, _ in node.value:  # before merges (<<), which may add the same keys
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in lines:
-                raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands in line {lines[key.value]} and again in line {line}")
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is in line {lines[key.value]} and again in line {line}"
+                )
             lines[key.value] = line
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except (ValueError, KeyError, AttributeError) as error:  # PyYAML lets them out where a tag doesn't fit the text
+        except (ValueError, KeyError, AttributeError) as error:  # PyYAML raises these if a tag does not fit the text
             kind = node.tag.rpartition(":")[2]
             raise yaml.MarkedYAMLError(
-                problem=f"line {node.start_mark.line + 1}: {node.value!r} is no {kind}; quotes make it a text"
+                problem=f"line {node.start_mark.line + 1}: {node.value!r} is not a {kind}; put a text in quotes"
             ) from error
 
 
 _TYPE = re.compile(r"(literal|tuple|function-\w+)\[")
-"""How pydantic names a type of a union in a fault's place."""
+"""Name of a union's type in the location of a pydantic error."""
 
 _WORDS = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")
 _Loader.yaml_implicit_resolvers = {
@@ -47,52 +48,52 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def parse(text: str) -> Any:
-    """Plain data of a YAML text.
+def parse_yaml(text: str) -> Any:
+    """Parse a YAML text to plain data.
 
     Raises:
-        yaml.YAMLError: It is no YAML, names a key twice, or calls a text what it is not (`!!int x`).
+        yaml.YAMLError: The text is not YAML, has a key twice, or has a tag that does not fit its value (`!!int x`).
     """
     return yaml.load(text, _Loader)
 
 
-def faults(error: ValidationError, model: type[BaseModel]) -> list[dict[str, Any]]:
+def list_faults(error: ValidationError, model: type[BaseModel]) -> list[dict[str, Any]]:
     """List the faults of data for a model.
 
     Returns:
-        For each fault: its place in the file, a code, the text, and fields if the code is ours. An unknown key has `close`, the
-        known key that it resembles, with its place if it belongs elsewhere.
+        For each fault: `key` (its path in the file), `code`, `text`, and further fields if the code is RAGAssay's. An unknown
+        key has `close`, the known key that it resembles; a key of another section has its full path.
     """
-    found = []
+    result = []
     for fault in error.errors():
-        place, text, code = fault["loc"], fault["msg"], fault["type"]
+        location, text, code = fault["loc"], fault["msg"], fault["type"]
         fields = fault["ctx"] if code.startswith("config.") and "ctx" in fault else {}
         if code == "extra_forbidden":
-            known = _keys_at(model, place[:-1])
-            close = _similar_key(str(place[-1]), known, model)
+            known = _list_keys(model, location[:-1])
+            close = _find_similar_key(str(location[-1]), known, model)
             code, fields = "config.unknown-key", {"close": close, "known": known}
             text = "unknown key; " + (f"did you mean {close}?" if close else f"known keys: {', '.join(known)}")
         if code.startswith("union_tag"):
-            place = (*place, fault["ctx"]["discriminator"].strip("'"))
+            location = (*location, fault["ctx"]["discriminator"].strip("'"))
             text = text if code == "union_tag_invalid" else "Field required"
-        where = ".".join(map(str, _written(model, place))) or "job"
-        found.append({**fields, "place": where, "code": code, "text": text})
-    return found
+        key = ".".join(map(str, _key_path(model, location))) or "job"
+        result.append({**fields, "key": key, "code": code, "text": text})
+    return result
 
 
-def _similar_key(key: str, known: list[str], model: type[BaseModel]) -> str | None:
-    """Return the known key that is probably meant: the same one elsewhere, a similar one here, or a similar one elsewhere."""
-    elsewhere = {path.rpartition(".")[2]: path for path in reversed(list(_section_keys(model)))}  # the first place counts
-    elsewhere.pop("name", None)  # nearly everything has a name
-    if key in elsewhere:
-        return elsewhere[key]
-    if here := get_close_matches(key, known, 1) or [name for name in known if key in name.split("_")]:
-        return here[0]
-    return next((elsewhere[name] for name in get_close_matches(key, elsewhere, 1, 0.75)), None)
+def _find_similar_key(key: str, known: list[str], model: type[BaseModel]) -> str | None:
+    """Return the key that is probably meant: the same key of any section, else a similar key of this section, else of any."""
+    paths = {path.rpartition(".")[2]: path for path in reversed(list(_section_keys(model)))}  # the first path counts
+    paths.pop("name", None)  # nearly everything has a name
+    if key in paths:
+        return paths[key]
+    if similar := get_close_matches(key, known, 1) or [name for name in known if key in name.split("_")]:
+        return similar[0]
+    return next((paths[name] for name in get_close_matches(key, paths, 1, 0.75)), None)
 
 
 def _section_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Paths of all keys of a section and the sections in it; models, detectors and engines are left out."""
+    """Yield the paths of all keys of a section and its subsections, without those of models, detectors and engines."""
     for name, field in model.model_fields.items():
         yield f"{prefix}{name}"
         for section in models_in(field.annotation):
@@ -100,21 +101,21 @@ def _section_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
                 yield from _section_keys(section, f"{prefix}{name}.")
 
 
-def _written(model: type[BaseModel], place: tuple[int | str, ...]) -> list[int | str]:
-    """Return a place as it stands in the file: without the kinds that tell a union's models and types apart."""
-    return [part for part, _, is_kind in _walk(model, place) if not is_kind and not _TYPE.match(str(part))]
+def _key_path(model: type[BaseModel], location: tuple[int | str, ...]) -> list[int | str]:
+    """Return a location as a path in the file: without the kinds and types of unions, which pydantic adds."""
+    return [part for part, _, is_kind in _walk(model, location) if not is_kind and not _TYPE.match(str(part))]
 
 
-def _keys_at(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
-    """Keys of the models that stand at a place; where a union names its kinds, or a list its numbers, those are passed over."""
-    models = [found for _, found, _ in _walk(model, place)][-1] if place else {model}
+def _list_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """List the keys of the models at a location."""
+    models = [models for _, models, _ in _walk(model, location)][-1] if location else {model}
     return sorted({name for m in models for name in (*m.model_fields, *getattr(m, "ENGINE_SETTINGS", ()))})
 
 
-def _walk(model: type[BaseModel], place: tuple[int | str, ...]) -> Iterator[tuple[int | str, set[type[BaseModel]], bool]]:
-    """The parts of a place, each with the models that may stand there, and whether it is but the name of a union's kind."""
+def _walk(model: type[BaseModel], location: tuple[int | str, ...]) -> Iterator[tuple[int | str, set[type[BaseModel]], bool]]:
+    """Yield the parts of a location, each with its possible models and whether it only names the kind of a union."""
     models = {model}
-    for part in place:
+    for part in location:
         below = [m.model_fields[part].annotation for m in models if isinstance(part, str) and part in m.model_fields]
         of_kind = {m for m in models if "kind" in m.model_fields and m.model_fields["kind"].default == part}
         is_kind = not below and bool(of_kind) and len(models) > 1

@@ -103,7 +103,7 @@ class MembersConfig(Section):
 
     @property
     def values(self) -> dict[str, str]:
-        """Member -> which of its numbers is normalized."""
+        """Member -> kind of its value that is normalized."""
         return {member.name: member.value for member in self.all}
 
     @property
@@ -113,7 +113,7 @@ class MembersConfig(Section):
 
     @property
     def ensemble_values(self) -> dict[str, str]:
-        """Member of the ensemble -> which of its numbers is normalized."""
+        """Member of the ensemble -> kind of its value that is normalized."""
         return {name: value for name, value in self.values.items() if name not in self.outside_ensemble}
 
     @property
@@ -138,7 +138,7 @@ class MembersConfig(Section):
 
     @property
     def reading_groups(self) -> list[list[Uncertainty]]:
-        """Scores of uncertainty, grouped by the model that reads for all of a group at once."""
+        """Scores of uncertainty, grouped by the model pass that they share."""
         groups: list[list[Uncertainty]] = []
         for member in self.uncertainty:
             group = next((group for group in groups if group[0].measurement_settings() == member.measurement_settings()), None)
@@ -150,7 +150,7 @@ class MembersConfig(Section):
 
     @property
     def reading_models(self) -> tuple[UncertaintyModelConfig, ...]:
-        """All models that read texts: for the scores of uncertainty, and for re-ranking."""
+        """All models of uncertainty scores and of re-ranking."""
         return (*self.uncertainty, *([self.rerank] if self.rerank else []))
 
     @property

@@ -25,7 +25,7 @@ Schema = dict[str, Any]
 
 
 def job_schema() -> Schema:
-    """Return the JSON Schema of a job file: everything that `load_job` reads, apart from what several keys decide together."""
+    """Return the JSON Schema of a job file: what `load_job` accepts, without the checks that involve several keys."""
     schema = Job.model_json_schema()
     for model in _models():
         _describe(_definition(schema, model), model)
@@ -47,14 +47,14 @@ def schema_text() -> str:
 
 def _models() -> list[type[BaseModel]]:
     """Return all models of a job file."""
-    found: list[type[BaseModel]] = []
+    models: list[type[BaseModel]] = []
     remaining: list[type[BaseModel]] = [Job]
     while remaining:
         model = remaining.pop()
-        if model not in found:
-            found.append(model)
+        if model not in models:
+            models.append(model)
             remaining += [below for field in model.model_fields.values() for below in models_in(field.annotation)]
-    return found
+    return models
 
 
 def _definition(schema: Schema, model: type[BaseModel]) -> Schema:
@@ -72,7 +72,7 @@ def _describe(definition: Schema, model: type[BaseModel]) -> None:
     for name, setting in definition.get("properties", {}).items():
         setting.pop("title", None)
         if isinstance(setting.get("default"), dict | list):
-            setting.pop("default")  # what is in it has defaults too
+            setting.pop("default")  # its own keys have defaults too
         if name in texts:
             setting["description"] = texts[name]
 
@@ -82,13 +82,13 @@ def _accept_names_of_engines(definition: Schema, schema: Schema) -> None:
     engine = definition["properties"]["engine"]
     references = engine.pop("oneOf", None) or [{"$ref": engine.pop("$ref")}]
     engine.pop("discriminator", None)
-    kinds = [schema["$defs"][one["$ref"].rpartition("/")[2]]["properties"]["kind"]["const"] for one in references]
+    kinds = [schema["$defs"][reference["$ref"].rpartition("/")[2]]["properties"]["kind"]["const"] for reference in references]
     engine["anyOf"] = [{"enum": kinds}, *references]
 
 
-def _accept_settings(definition: Schema, others: Sequence[Schema]) -> None:
-    """Accept settings of other definitions too, but for their kind."""
-    for other in others:
-        for name, setting in other["properties"].items():
+def _accept_settings(definition: Schema, additional: Sequence[Schema]) -> None:
+    """Accept the settings of additional definitions too, except their kind."""
+    for settings in additional:
+        for name, setting in settings["properties"].items():
             if name != "kind":
                 definition["properties"].setdefault(name, setting)

@@ -7,7 +7,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from ragassay.jobs import errors
-from ragassay.jobs.config.job_text import faults, parse
+from ragassay.jobs.config.job_text import list_faults, parse_yaml
 from ragassay.pipeline.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -27,7 +27,7 @@ def read_settings(path: str, kind: str) -> dict[str, Any]:
         ConfigError: The file can't be read, or is not a YAML mapping.
     """
     try:
-        data: Any = parse(Path(path).read_text(encoding="utf-8"))
+        data: Any = parse_yaml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(errors.UNREADABLE, kind=kind, path=path, reason=error.strerror or error) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -51,6 +51,6 @@ def check_settings(model: type[Model], data: dict[str, Any], where: str) -> Mode
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        found = faults(error, model)
-        lines = "\n".join(f"  {fault['place']}: {fault['text']}" for fault in found)
-        raise ConfigError(errors.INVALID, file=where, count=len(found), lines=lines, faults=found) from error
+        listed = list_faults(error, model)
+        lines = "\n".join(f"  {fault['key']}: {fault['text']}" for fault in listed)
+        raise ConfigError(errors.INVALID, file=where, count=len(listed), lines=lines, faults=listed) from error

@@ -96,7 +96,7 @@ class Threshold(Section):
     measured_on: str | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> "Threshold":
+    def _check_value_or_quantile(self) -> "Threshold":
         if self.value is not None and self.quantile is not None:
             raise PydanticCustomError("config.value-and-quantile", "give either value or quantile")
         if self.of != "run" and self.quantile is None:
@@ -113,7 +113,7 @@ class Threshold(Section):
         return self
 
     @property
-    def is_given(self) -> bool:
+    def is_set(self) -> bool:
         """Whether the job file gives a threshold."""
         return self.value is not None or self.quantile is not None
 

@@ -187,8 +187,8 @@ def _measured_languages(rows: LabeledResponses) -> tuple[str, ...]:
     return tuple(sorted(code for code, count in rows.language_counts.items() if count >= MIN_ROWS_PER_LANGUAGE))
 
 
-def _has_both_classes(good: Bools) -> bool:
-    return bool(good.any()) and not bool(good.all())
+def _has_both_classes(is_supported: Bools) -> bool:
+    return bool(is_supported.any()) and not bool(is_supported.all())
 
 
 def _find_threshold_without_labels(

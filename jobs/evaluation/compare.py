@@ -52,7 +52,7 @@ class MemberFlags:
         without_value: Responses for which the member has no value.
         true_flags: Flagged responses whose label is not correct; null without labels.
         labeled_flags: Flagged responses with a label.
-        recall: Share of the labeled responses that are not correct which the member flags; null if there are none.
+        recall: Share of the incorrect labeled responses that the member flags; null if there are none.
     """
 
     name: str

@@ -49,12 +49,12 @@ TARGET_UNREACHABLE = Message(
 )
 NO_ROW = Message(
     "estimate.no-row",
-    "output {output} has no scored row to estimate from (--where excludes {left_out:,}): change --where, or score rows first",
+    "output {output} has no scored row to estimate from (--where excludes {excluded:,}): change --where, or score rows first",
 )
 NO_LABEL = Message(
     "estimate.no-label",
-    "labels {labels!r}: none of the {rows:,} scored responses has a label; {silent:,} were looked at without one (unsure, or "
-    "only some sentences labeled). Label whole responses",
+    "labels {labels!r}: none of the {rows:,} scored responses has a label; {undecided:,} were looked at without one (unsure, "
+    "or only some sentences labeled). Label whole responses",
 )
 PROBABILITIES_INCOMPLETE = Message(
     "estimate.some-probabilities",
@@ -68,7 +68,7 @@ SAMPLING_DIFFERS = Message(
 )
 TOO_MANY_SLICES = Message(
     "estimate.too-many-slices",
-    "column {column!r} has more than {most:,} values: give --slice a column with fewer, such as a tenant",
+    "column {column!r} has more than {maximum:,} values: give --slice a column with fewer, such as a tenant",
 )
 NO_JUDGED_LABELS = Message(
     "evaluate.no-judged-labels",
@@ -140,7 +140,7 @@ CONTRADICTION = Message(
 )
 PROBABILITY_OUT_OF_RANGE = Message(
     "labels.probability-out-of-range",
-    "labels {file}: {column} of {row} is {value}: give the probability with which the row was drawn, from {least:g} to 1",
+    "labels {file}: {column} of {row} is {value}: give the probability with which the row was drawn, from {minimum:g} to 1",
 )
 NESTED_SLICE = Message(
     "report.nested-slice",
@@ -149,7 +149,7 @@ NESTED_SLICE = Message(
 REVIEW_NO_ROW = Message("review.no-row", "output {output} has no scored row{which}{where}: change --where, or score rows first")
 SAMPLE_TOO_SMALL = Message(
     "review.sample-too-small",
-    "--sample is too small: a stratified sample needs a row of each of {strata} strata. Give --sample {least} or more",
+    "--sample is too small: a stratified sample needs a row of each of {strata} strata. Give --sample {minimum} or more",
 )
 NO_FILE = Message("labels.no-file", "labels {file} can't be read: the file does not exist")
 REVIEWERS_DISAGREE = Message(
@@ -168,5 +168,6 @@ AMBIGUOUS_ROW = Message(
 NO_ROWS = Message("export.no-rows", "output {output}: scored/ has no rows: run `ragassay finalize {output}` first")
 NOTHING_PASSES = Message(
     "export.nothing-passes",
-    "output {output}: {what} ({rows:,} rows: {why}). Nothing was written; `ragassay finalize` can apply another threshold",
+    "output {output}: {problem} ({rows:,} rows: {reasons}). Nothing was written; `ragassay finalize` can apply another "
+    "threshold",
 )

@@ -133,9 +133,9 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
     labels = load_labels(scored, source, sentences=False)
     rows = _read_rows(output, scored, source, labels, slices)
     if not rows.count:
-        raise OutputError(errors.NO_ROW, output=output.uri, left_out=rows.excluded)
+        raise OutputError(errors.NO_ROW, output=output.uri, excluded=rows.excluded)
     if not rows.labels:
-        raise InputError(errors.NO_LABEL, labels=source.file or source.column, rows=rows.count, silent=len(rows.undecided))
+        raise InputError(errors.NO_LABEL, labels=source.file or source.column, rows=rows.count, undecided=len(rows.undecided))
     sample, strata, weighted = _build_sample(source, rows, labels)
     row_weights = np.concatenate(rows.row_weights)
     estimator = _RateEstimator(
@@ -224,7 +224,7 @@ def _add_batch(
         )
         codes.append(np.array([codes_of_values.setdefault(value, len(codes_of_values)) for value in values], dtype=np.int64))
         if name != PARTITION_SLICE and len(codes_of_values) > MAX_SLICE_VALUES:
-            raise InputError(errors.TOO_MANY_SLICES, column=name, most=MAX_SLICE_VALUES)
+            raise InputError(errors.TOO_MANY_SLICES, column=name, maximum=MAX_SLICE_VALUES)
 
 
 def _weigh_rows(keys: pa.ChunkedArray, scored_shares: Floats) -> Floats:

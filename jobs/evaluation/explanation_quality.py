@@ -210,8 +210,8 @@ def _read_rows(scored: ScoredDataset, source: LabelSource | None, dataset_column
     if source:
         labels = load_labels(scored, source)
         response_labels = map_response_labels(labels)
-        for row_key, sentence, is_good in list_sentence_truth(labels).iter_rows():
-            truth.setdefault(row_key, {})[sentence] = is_good
+        for row_key, sentence, is_supported in list_sentence_truth(labels).iter_rows():
+            truth.setdefault(row_key, {})[sentence] = is_supported
     selected = {}
     for rows in scored.read_batches(
         ["row_key", "row_id", *SPAN_COLUMNS, *([dataset_column] if dataset_column else []), *where]

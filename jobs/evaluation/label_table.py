@@ -127,9 +127,9 @@ def map_response_labels(labels: pl.DataFrame) -> dict[int, Label]:
 
 
 def list_sentence_truth(labels: pl.DataFrame) -> pl.DataFrame:
-    """Return `row_key`, `sentence`, and whether it is supported (`good`), for labeled sentences."""
+    """Return `row_key`, `sentence`, and whether it is `supported`, for labeled sentences."""
     known = labels.drop_nulls(["row_key", "sentence", "label"])
-    return known.group_by("row_key", "sentence", maintain_order=True).agg(good=IS_CORRECT.all())
+    return known.group_by("row_key", "sentence", maintain_order=True).agg(supported=IS_CORRECT.all())
 
 
 def name_weak_labelers(labels: pl.DataFrame) -> str | None:
@@ -289,7 +289,7 @@ def _read_parquet(uri: str, source: LabelSource) -> pl.DataFrame:
                 "column": "inclusion_probability",
                 "row": row,
                 "value": quote_value(probability),
-                "least": MIN_PROBABILITY,
+                "minimum": MIN_PROBABILITY,
             }
             raise InputError(errors.PROBABILITY_OUT_OF_RANGE, file=uri, **fields)
     if "partition" in names:

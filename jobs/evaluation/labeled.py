@@ -258,7 +258,7 @@ def _align_sentence_truth(labels: pl.DataFrame, row_keys: Ints, counts: Ints) ->
     numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     sentences = pl.DataFrame({"row_key": np.repeat(row_keys, counts), "sentence": numbers})
     joined = sentences.join(list_sentence_truth(labels), on=["row_key", "sentence"], how="left", maintain_order="left")
-    truth: Floats = joined["good"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    truth: Floats = joined["supported"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     return truth
 
 

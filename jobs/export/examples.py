@@ -45,9 +45,9 @@ def make_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -
     repeated = set() if similarity is None else _find_near_duplicates(read, options, similarity)
     for number, row in enumerate(read([*SCALARS, *TEXTS])):
         tally.supported += row["verdict"] == SUPPORTED
-        why = NEAR_DUPLICATE if number in repeated else find_omission_reason(row, options)
-        if why:
-            tally.omitted[why] += 1
+        reason = NEAR_DUPLICATE if number in repeated else find_omission_reason(row, options)
+        if reason:
+            tally.omitted[reason] += 1
             continue
         tally.used += 1
         yield {**row, "messages": [*make_prompt_messages(row, options), make_response_message(row)]}

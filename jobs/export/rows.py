@@ -77,7 +77,7 @@ def make_response_message(row: Row) -> dict[str, str]:
 
 
 def make_provenance(row: Row) -> Row:
-    """Return where a row comes from."""
+    """Return the origin of a row."""
     names = ("row_id", "partition", "run_id")
     return {**{name: row[name] for name in names}, "threshold": finite_or_none(row["threshold"])}
 

@@ -120,7 +120,7 @@ def _nothing_to_write(output: Folder, export_format: ExportFormat, tally: Export
         **dict.fromkeys(REVIEW_FORMATS, "no sentence is flagged"),
     }.get(export_format, "no row passes")
     return OutputError(
-        errors.NOTHING_PASSES, output=output.uri, format=export_format, what=problem, rows=row_count, why=reasons
+        errors.NOTHING_PASSES, output=output.uri, format=export_format, problem=problem, rows=row_count, reasons=reasons
     )
 
 

@@ -167,7 +167,7 @@ def _extrapolate(
 def flagged_share(job: Job) -> float | None:
     """Share of the responses that will be flagged; None where a value decides: the job's, or a calibration's."""
     config = job.verdict
-    if config.threshold.is_given:
+    if config.threshold.is_set:
         return config.threshold.quantile
     fitted = config.calibration != NONE and is_fitted_for(load_bundled_calibration(), job.members, make_fingerprint(job))
     return None if fitted or config.calibration_file is not None else DEFAULT_QUANTILE

@@ -23,7 +23,7 @@ from ragassay.jobs.scoring.frequencies import count_table_frequencies
 from ragassay.jobs.scoring.register import check_input, check_models
 from ragassay.jobs.scoring.stages import make_detect_stage, make_split_stage
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.jobs.verdicts.languages import settle_languages
+from ragassay.jobs.verdicts.languages import resolve_languages
 from ragassay.pipeline.engines.prepare import prepare_model
 from ragassay.pipeline.stages.stage import run_contained
 from ragassay.pipeline.text.redact import make_redaction, redact_rows
@@ -104,7 +104,7 @@ def _split_sample(job: Job, logs: Logs, rows: int) -> tuple[list[pa.Table], floa
     stretches = read_sample(logs, job.input.columns, rows, carried=language)
     started = time.process_time()
     redaction = make_redaction(job.input.redact)
-    step = make_split_stage(settle_languages(job, make_fingerprint(job)))
+    step = make_split_stage(resolve_languages(job, make_fingerprint(job)))
     split = [run_contained(step, redact_rows(table, redaction)) for table in stretches]
     if job.members.detectors:
         frequencies = count_table_frequencies(split, job.splitting)

@@ -95,7 +95,7 @@ def inspect_logs(uri: str) -> Findings:
     labels = _find_labels(columns)
     partitions = dict.fromkeys(file.partition for file in logs.files if file.partition)
     keys = list(dict.fromkeys(key for partition in partitions for key, _ in partition))
-    taken_columns = {*(choice.column for choice in choices), *labels}
+    used_columns = {*(choice.column for choice in choices), *labels}
     partition_text = f", {len(partitions):,} partition(s) by {quote_names(keys)}" if keys else ""
     return Findings(
         files=logs,
@@ -105,7 +105,7 @@ def inspect_logs(uri: str) -> Findings:
         is_certain=all(c.is_named and "." not in (c.column or "") for c in chosen if c.key != ColumnRole.QUESTION),
         doubts=[] if conversation else doubts,
         partition_key=next(iter(keys), None),
-        slices=[*(key for key in keys if key not in taken_columns), *_find_slices(columns, taken_columns)][:MAX_SLICES],
+        slices=[*(key for key in keys if key not in used_columns), *_find_slices(columns, used_columns)][:MAX_SLICES],
         choices=choices,
         labels=labels,
     )
@@ -134,9 +134,9 @@ def _make_no_column_error(
     return InputError(errors.NO_COLUMN_FITS, uri=uri, roles=" or as ".join(missing), lines="\n".join(lines))
 
 
-def _choose_row_id(logs: Logs, rows: int, columns: Sequence[Column], taken: Collection[str | None]) -> ColumnChoice:
+def _choose_row_id(logs: Logs, rows: int, columns: Sequence[Column], used_columns: Collection[str | None]) -> ColumnChoice:
     """Choose the column with ids: by its name, with no missing and no repeated values."""
-    fits = [c for c in columns if c.name not in taken and c.is_id and c.is_in_all_files and rate_id(c.name)]
+    fits = [c for c in columns if c.name not in used_columns and c.is_id and c.is_in_all_files and rate_id(c.name)]
     fits = [c for c in fits if None not in c.values and len(set(c.values)) == len(c.values)]
     for column in sorted(fits, key=lambda c: -rate_id(c.name)):
         if rows > MAX_CHECKED_IDS:
@@ -167,13 +167,13 @@ def _find_labels(columns: Sequence[Column]) -> dict[str, bool]:
     return labels
 
 
-def _find_slices(columns: Sequence[Column], taken: Collection[str | None]) -> Iterator[str]:
+def _find_slices(columns: Sequence[Column], used_columns: Collection[str | None]) -> Iterator[str]:
     """Return columns with few and short values, for `--slice`."""
     for column in columns:
         values = [value for value in column.values if isinstance(value, str | int)]
         has_few_values = 2 <= len(set(values)) <= min(MAX_SLICE_VALUES, len(values) // 3)
         has_short_values = all(len(str(value)) <= MAX_VALUE_CHARS for value in values)
-        if column.name not in taken and has_few_values and has_short_values and not rate_id(column.name):
+        if column.name not in used_columns and has_few_values and has_short_values and not rate_id(column.name):
             yield passthrough_name(column.name)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.config.job_text import parse
+from ragassay.jobs.config.job_text import parse_yaml
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.init import errors
 from ragassay.jobs.init.findings import Findings, inspect_logs
@@ -99,7 +99,7 @@ def write_init_job(uri: str, path: str, console: Console) -> None:
     _check_path(path)
     findings, machine = _inspect(uri), inspect_machine()
     text = render_job(findings, machine)
-    job = make_job(parse(text), where=path)
+    job = make_job(parse_yaml(text), where=path)
     if findings.preset is None:  # fail now, without a file, if a run would refuse the logs
         check_logs(findings.files, job.input.columns, job.members.need_question)
     _write_file(path, text)

@@ -82,22 +82,22 @@ def _column_faults(schema: pa.Schema, required: Mapping[str, str], needs_questio
         return [InputError(errors.REPEATED_COLUMN, columns=", ".join(map(repr, repeated)))]
     faults = []
     missing = {
-        ours: name for ours, name in required.items() if name not in schema.names and (ours != "question" or needs_question)
+        key: name for key, name in required.items() if name not in schema.names and (key != "question" or needs_question)
     }
     if missing:
         faults.append(_missing_column_error(missing, schema))
-    for ours, name in required.items():
+    for key, name in required.items():
         if name not in schema.names:
             continue
         kind = schema.field(name).type
-        fits, expected = _SHAPES.get(ours, (is_text, "a string"))
+        fits, expected = _SHAPES.get(key, (is_text, "a string"))
         if not fits(kind):
-            faults.append(InputError(errors.COLUMN_SHAPE, column=name, setting=ours, expected=expected, type=kind))
+            faults.append(InputError(errors.COLUMN_SHAPE, column=name, setting=key, expected=expected, type=kind))
     return faults
 
 
 def _missing_column_error(missing: Mapping[str, str], schema: pa.Schema) -> InputError:
-    names = ", ".join(f"{name!r} (input.columns.{ours})" for ours, name in missing.items())
+    names = ", ".join(f"{name!r} (input.columns.{key})" for key, name in missing.items())
     known = ", ".join(schema.names)
     return InputError(errors.MISSING_COLUMN, missing=names, columns=list(missing.values()), known=known)
 

@@ -123,12 +123,12 @@ def read_conversations(array: pa.Array, roles: Sequence[str]) -> ConversationCol
             conversations.append(Conversation(documents=[Document(text) for text in texts_shown]))
         if not is_text_column and number not in invalid_utf8 and _has_invalid_utf8(value):
             invalid_utf8.append(number)
-    context, ids = documents_to_columns([talk.documents for talk in conversations])
+    context, ids = documents_to_columns([conversation.documents for conversation in conversations])
     return ConversationColumn(
-        pa.array([talk.question for talk in conversations], pa.string()),
+        pa.array([conversation.question for conversation in conversations], pa.string()),
         context.cast(TEXT_LIST),
         ids,
-        pa.array([talk.response for talk in conversations], pa.string()),
+        pa.array([conversation.response for conversation in conversations], pa.string()),
         invalid_utf8,
         invalid_messages,
     )

@@ -40,7 +40,7 @@ def load_calibration(uri: str, fingerprint: dict[str, Any], member_values: dict[
     Args:
         uri: Path or URI of the file.
         fingerprint: Fingerprint of the scores. The calibration must have been fitted under the same one.
-        member_values: Member -> which of its numbers the job uses.
+        member_values: Member -> kind of its value that the job uses.
 
     Raises:
         ConfigError: The file can't be read, or the calibration was fitted to other scores.
@@ -63,7 +63,7 @@ def check_calibration_scores(
         uri: Path or URI of the file.
         calibration: The calibration.
         differences: Parts of the fingerprint that differ: name, value at calibration, current value.
-        member_values: Member -> which of its numbers is used now.
+        member_values: Member -> kind of its value that is used now.
 
     Raises:
         ConfigError: The calibration was fitted to other scores.

@@ -6,9 +6,8 @@ the id of its verdicts in its footer, and the manifest contains the id that may 
 
 1. It reads the manifest, lists `scored/`, and compares the ids. A partition that the manifest does not contain belongs to an
    unfinished run, and is ignored.
-2. It reads the data. The moments in `stats/` must cover as many rows as the partition has in `scored/`. Uncommitted additions
-to
-   `explanations/` and `escalated/` are ignored.
+2. It reads the data. The moments in `stats/` must cover as many rows as the partition has in `scored/`. Uncommitted
+   additions to `explanations/` and `escalated/` are ignored.
 3. It lists `scored/` again before it shows or writes anything. The size and time of every file must be unchanged.
 
 If an id or a file differs, the reader starts again, once. If they differ again, it raises OutputRewritten: a run is replacing

@@ -38,7 +38,7 @@ def task(
     """
     bar = Bar(phase, stage, 0, total, unit)
 
-    def look() -> list[Bar]:
+    def get_bars() -> list[Bar]:
         if count is not None:
             bar.done = max(bar.done, count())
         done = bar.done if bar.total is None else min(bar.done, bar.total)
@@ -46,7 +46,7 @@ def task(
 
     before = _current_bar.set(bar)
     try:
-        with show_progress(look, console):
+        with show_progress(get_bars, console):
             yield
             bar.done = max(bar.done, bar.total or 0)
     finally:

@@ -20,7 +20,7 @@ from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.jobs.second_pass.escalate.run import find_unescalated, make_judge_stages
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.languages import settle_languages
+from ragassay.jobs.verdicts.languages import resolve_languages
 from ragassay.jobs.verdicts.partitions import find_partitions_without_verdicts
 from ragassay.jobs.verdicts.settings import check_verdict_settings
 from ragassay.pipeline.slm.config import Slm
@@ -173,7 +173,7 @@ def make_plan(job: Job, logs: Logs | None, output: Folder, options: RunOptions) 
         registration = replace(registration, selection=selection)
         if command.finalizes:
             check_verdict_settings(job, registration.fingerprint)
-        scoring_job = settle_languages(job, registration.fingerprint)
+        scoring_job = resolve_languages(job, registration.fingerprint)
     begun = find_begun_files(output)
     reasons = {} if registration is None else _find_reasons(registration, begun)
     finalize = _plan_finalize(output, manifest, registration, begun, command)

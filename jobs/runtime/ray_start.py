@@ -57,7 +57,7 @@ def start_local_ray(needed_cpus: float, runtime_env: dict[str, Any] | None = Non
     while True:
         began = time.monotonic()
         try:
-            with _without_dashboard(), _patient_start(until):
+            with _without_dashboard(), _longer_start_wait(until):
                 ray.init(
                     address="local",  # not another cluster on this machine, nor the remains of a killed run
                     num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
@@ -79,7 +79,7 @@ def start_local_ray(needed_cpus: float, runtime_env: dict[str, Any] | None = Non
 
 
 @contextmanager
-def _patient_start(until: float) -> Iterator[None]:
+def _longer_start_wait(until: float) -> Iterator[None]:
     """Wait for Ray's processes longer than Ray's own 30 seconds, and stop waiting when a process has ended.
 
     Ray 2.60 has no setting for this wait (ray-project/ray issue 46863, closed). It does not notice that a raylet has ended, nor

@@ -47,7 +47,7 @@ class StageActor:
             self._meter.enter_phase(Phase.LOADING)
             self._watchdog = self._start_watchdog(stage.replicas.hang_minutes)
             set_listener(self)
-        with self._guarded():
+        with self._supervise():
             try:
                 stage.setup()
             except RagassayError as error:
@@ -66,7 +66,7 @@ class StageActor:
             raise self._setup_error
         if self._deadline is not None and time.time() >= self._deadline:
             return table.slice(0, 0)
-        with self._guarded():
+        with self._supervise():
             result = self._meter.run_batch(lambda rows: run_contained(self._stage, rows), table)
         if self._is_run:
             add_to_counter("ragassay_rows", result.num_rows, self._stage.name)
@@ -98,7 +98,7 @@ class StageActor:
         return Watchdog(minutes * 60, lambda: self._meter.report_end(reason))
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _supervise(self) -> Iterator[None]:
         """Run the block under the watchdog, and remove secrets from an error that ends it."""
         with clean_errors(), nullcontext() if self._watchdog is None else self._watchdog.watch():
             yield

@@ -42,8 +42,7 @@ while True:
 
 It reads `w` (work is in progress, or an answer arrived) and `i` (idle). If nothing arrives in time while work is in progress,
 it writes `!`, and kills the parent after the grace time. It ends when its input ends or its parent has ended. The second check
-is
-needed: a fork of the parent can keep the input open, and another process can reuse the parent's number.
+is needed: a fork of the parent can keep the input open, and another process can reuse the parent's number.
 """
 
 

@@ -190,21 +190,21 @@ def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfi
     included = {file.path for file in [*logs.files, *logs.unreadable] if backfill.includes(file)}
     _refuse_no_partition(backfill, logs, included)
     by_path = {path: (number, entries[number]) for path, number in numbers.items()}
-    taken = select_files(backfill, logs, output, job.input.columns.row_id, by_path)
-    for file in (file for file in [*taken.files, *taken.deferred] if file.path in numbers):
+    to_score = select_files(backfill, logs, output, job.input.columns.row_id, by_path)
+    for file in (file for file in [*to_score.files, *to_score.deferred] if file.path in numbers):
         _refuse_other_path(output, entries[numbers[file.path]], file)
-    check_types(logs, taken.files, logs.passthrough)
-    _refuse_other_types(output, logs, select_passthrough(job.output, logs), taken.files)
-    new_entries = _make_entries(logs, entries, known, manifest.registered_files, included, taken)
+    check_types(logs, to_score.files, logs.passthrough)
+    _refuse_other_types(output, logs, select_passthrough(job.output, logs), to_score.files)
+    new_entries = _make_entries(logs, entries, known, manifest.registered_files, included, to_score)
     numbers = numbers | {entry.path: number for number, entry in new_entries.items()}
     is_sealed = {number for number in new_entries if number in entries and number not in manifest.files}
     selection = Selection(
         logs,
-        files={numbers[file.path]: file for file in taken.files},
-        cut_at={numbers[path]: row for path, row in taken.cut_at.items()},
-        shares={numbers[file.path]: taken.shares[file.path] for file in taken.files},
-        samples={numbers[path]: rows.shift(numbers[path] << 32) for path, rows in taken.samples.items()},
-        deferred=taken.deferred,
+        files={numbers[file.path]: file for file in to_score.files},
+        cut_at={numbers[path]: row for path, row in to_score.cut_at.items()},
+        shares={numbers[file.path]: to_score.shares[file.path] for file in to_score.files},
+        samples={numbers[path]: rows.shift(numbers[path] << 32) for path, rows in to_score.samples.items()},
+        deferred=to_score.deferred,
         outside=[file for file in logs.files if file.path not in included],
     )
     changed_paths = {file.path for file in known.changed}
@@ -228,7 +228,7 @@ def _make_entries(
     known: _KnownFiles,
     next_number: int,
     included: Collection[str],
-    taken: FileSelection,
+    to_score: FileSelection,
 ) -> dict[int, InputFile]:
     """Make the new and changed entries of the manifest.
 
@@ -238,9 +238,9 @@ def _make_entries(
         known: The files of the input, compared with the entries.
         next_number: Number of the next new file.
         included: Paths of the files in partitions that meet the conditions.
-        taken: The files to score.
+        to_score: The files to score.
     """
-    registered_now = set(included) & {file.path for file in [*taken.files, *logs.unreadable]}
+    registered_now = set(included) & {file.path for file in [*to_score.files, *logs.unreadable]}
     # The entry of a changed file is replaced only when a run selects the file.
     postponed = {file.path for file in known.changed} - registered_now
     fresh = [file for file in known.fresh if file.path in registered_now]
@@ -252,9 +252,9 @@ def _make_entries(
         old = new.get(number) or entries[number]
         if (old.digest, old.mtime) != (file.digest, file.mtime):  # a rewritten file is reported only once
             new[number] = replace(old, digest=file.digest, mtime=file.mtime)
-    for file in taken.files:  # `sampled_out` describes `scored/` until the file is scored again
+    for file in to_score.files:  # `sampled_out` describes `scored/` until the file is scored again
         number = numbers[file.path]
-        new[number] = replace(new.get(number) or entries[number], state=PENDING, share=taken.shares[file.path])
+        new[number] = replace(new.get(number) or entries[number], state=PENDING, share=to_score.shares[file.path])
     return new
 
 

@@ -46,7 +46,7 @@ def make_stages(job: Job, frequencies: Callable[[], DocumentFrequencies] | None 
 def make_split_stage(job: Job) -> SplitStage:
     """Make the stage that splits responses into sentences and finds the language of each row.
 
-    `splitting.languages` of the job must be settled, see `verdicts.languages`.
+    `splitting.languages` of the job must be set, see `verdicts.languages`.
     """
     languages = None if job.splitting.languages == ANY else job.splitting.languages
     return SplitStage(_splitter(job.splitting), job.members.need_question, _language_column(job.splitting), languages)

@@ -60,7 +60,7 @@ def has_same_members(calibration: Calibration, values: Mapping[str, str], finger
 
     Args:
         calibration: The calibration.
-        values: Member of the ensemble -> the number that is used.
+        values: Member of the ensemble -> kind of its value that is used.
         fingerprint: Fingerprint of the scores.
     """
     if {name: member.value for name, member in calibration.members.items()} != dict(values):

@@ -34,4 +34,4 @@ def refuse_too_many_errors(runtime: RuntimeConfig, run: Run, output_uri: str) ->
     errors, rows = run.errors.get("errors", 0), run.errors.get("rows", 0)
     limit = Fraction(repr(float(runtime.max_error_share)))  # the decimal value of the setting: 0.29 of 100 rows is 29
     if errors > limit * rows:
-        raise RowsError(codes.TOO_MANY_ERRORS, errors=errors, rows=rows, output=output_uri, most=runtime.max_error_share)
+        raise RowsError(codes.TOO_MANY_ERRORS, errors=errors, rows=rows, output=output_uri, maximum=runtime.max_error_share)

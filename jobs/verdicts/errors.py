@@ -5,9 +5,9 @@ from ragassay.pipeline.errors import Message
 TOO_MANY_ERRORS = Message(
     "rows.too-many-errors",
     "{errors:,} of the {rows:,} rows that were last written to {output} ended with status error, more than "
-    "runtime.max_error_share {most:g} allows. Nothing is lost; the column `error` shows where each error occurred. Report the "
-    "errors. Then run a version that fixes them with another OUTPUT (if all of them occurred in finalize, `ragassay finalize` "
-    "with that version is enough). A larger runtime.max_error_share accepts them",
+    "runtime.max_error_share {maximum:g} allows. Nothing is lost; the column `error` shows where each error occurred. "
+    "Report the errors. Then run a version that fixes them with another OUTPUT (if all of them occurred in finalize, "
+    "`ragassay finalize` with that version is enough). A larger runtime.max_error_share accepts them",
 )
 NO_SCORED_ROWS = Message(
     "fit.no-scored-rows",

@@ -91,7 +91,7 @@ def compute_response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSet
 
 
 def finalize_partition(
-    raw: ScoredDataset, target: str, settings: VerdictSettings, judged: JudgeFiles = NO_JUDGE_FILES
+    raw: ScoredDataset, target: str, settings: VerdictSettings, judge_files: JudgeFiles = NO_JUDGE_FILES
 ) -> FinalizedPartition:
     """Write one partition of `scored/`, whole or not at all.
 
@@ -99,14 +99,14 @@ def finalize_partition(
         raw: Scores of the partition.
         target: Path of the Parquet file to write.
         settings: Settings of the verdicts.
-        judged: Decisions of a cascade's judge on the partition.
+        judge_files: Decisions of a cascade's judge on the partition.
 
     Returns:
         Counts of the written rows.
     """
     passthrough = merge_passthrough(passthrough_schemas(raw).values())
     schema = scored_schema(passthrough)
-    counts, decisions = FinalizedPartition(), judged.read(raw.fs)
+    counts, decisions = FinalizedPartition(), judge_files.read(raw.fs)
     file_schema = add_verdicts_id(schema, settings.run_id)
     with open_atomic(raw.fs, target) as stream, pq.ParquetWriter(stream, file_schema, compression="zstd") as writer:
         rows = read_in_input_order(raw, partial(_add_columns, passthrough=passthrough))

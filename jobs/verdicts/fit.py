@@ -25,13 +25,13 @@ from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.schemas.stats import Moments, PartitionStats
 
 
-def update_stats(values: dict[str, str], output: Folder, without: Collection[str] = ()) -> dict[str, PartitionStats]:
+def update_stats(values: dict[str, str], output: Folder, excluded: Collection[str] = ()) -> dict[str, PartitionStats]:
     """Update `stats/` from `raw/`. Only the scores of partitions with new raw files are read.
 
     Args:
-        values: Member -> the number that is normalized.
+        values: Member -> kind of its value that is normalized.
         output: The output folder.
-        without: Hive paths of incomplete partitions, which are excluded.
+        excluded: Hive paths of incomplete partitions.
 
     Returns:
         Path of a partition on disk -> its statistics.
@@ -41,7 +41,7 @@ def update_stats(values: dict[str, str], output: Folder, without: Collection[str
     """
     import ray
 
-    raw = open_raw(output).exclude_partitions(without).partitions
+    raw = open_raw(output).exclude_partitions(excluded).partitions
     if not raw:
         raise OutputError(errors.NO_SCORED_ROWS, output=output.uri)
     stats: dict[str, PartitionStats] = {}
@@ -77,7 +77,7 @@ def fit_members(
 
     Args:
         settings: Source of mu and sigma.
-        values: Member -> the number that is normalized.
+        values: Member -> kind of its value that is normalized.
         stats: Statistics of every partition of the output folder.
         run: Paths of the partitions that are being finalized.
         last: Length of the history, see `jobs.output.partitions.history`.
@@ -103,7 +103,7 @@ def compute_stats(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> Par
 
     Args:
         rows: Batches with the columns NUMBERS.
-        values: Member -> the number that is normalized.
+        values: Member -> kind of its value that is normalized.
     """
     members: dict[str, list[Moments]] = {name: [] for name in values}
     label_mass: dict[str, list[Moments]] = {name: [] for name in values}

@@ -22,19 +22,19 @@ class JudgeFiles:
 
     Attributes:
         judge: Name of the judge.
-        below: The judge finds a sentence unsupported if its value is below this.
+        flags_below: The judge finds a sentence unsupported if its value is below this.
         files: Paths of the files in `escalated/`; empty without decisions.
     """
 
     judge: str
-    below: float
+    flags_below: float
     files: tuple[str, ...]
 
     def read(self, fs: pafs.FileSystem) -> JudgeDecisions | None:
         """Read the decisions; None if there are none."""
         if not self.files:
             return None
-        return make_decisions(pa.Table.from_batches(read_file_batches(fs, self.files, COLUMNS)), self.judge, self.below)
+        return make_decisions(pa.Table.from_batches(read_file_batches(fs, self.files, COLUMNS)), self.judge, self.flags_below)
 
 
 NO_JUDGE_FILES = JudgeFiles("", 0.0, ())

@@ -45,14 +45,14 @@ def find_measured_languages(values: Mapping[str, str], fingerprint: Mapping[str,
     """Find the languages in which this project has measured the members; None if they are not members of the package.
 
     Args:
-        values: Member of the ensemble -> the number that is used.
+        values: Member of the ensemble -> kind of its value that is used.
         fingerprint: Fingerprint of the scores.
     """
     bundled = (load_bundled_calibration(), load_bundled_detectors_calibration())
     return next((calibration.languages for calibration in bundled if has_same_members(calibration, values, fingerprint)), None)
 
 
-def settle_languages(job: Job, fingerprint: dict[str, Any]) -> Job:
+def resolve_languages(job: Job, fingerprint: dict[str, Any]) -> Job:
     """Return the job with its languages set, for the stages that score.
 
     Args:

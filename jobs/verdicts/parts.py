@@ -102,7 +102,7 @@ def resolve_parts(job: Job, calibration: Calibration | None) -> VerdictParts:
         raise ConfigError(errors.AGGREGATE, reason=error) from error
     if (rule.mean, rule.positive) not in list_valid_pairs(rule.sentence_fraction is not None):
         raise ConfigError(errors.MEAN_OF_NO_POSITIVE_SCORES, mean=rule.mean, positive=rule.positive)
-    by_calibration = calibration is not None and not config.threshold.is_given
+    by_calibration = calibration is not None and not config.threshold.is_set
     if calibration is not None and changed and by_calibration:
         raise _other_scale(calibration, changed, base)
     fits_scores = (
@@ -143,7 +143,7 @@ def _origins(
 ) -> Origins:
     base = "defaults" if calibration is None else name_calibration(calibration)
     aggregate = f"{JOB_FILE} ({', '.join(changed)})" if changed else base
-    if calibration is not None and not config.threshold.is_given:
+    if calibration is not None and not config.threshold.is_set:
         threshold = base
     else:
         threshold = THIS_RUN[config.threshold.of] if config.threshold.value is None else JOB_FILE

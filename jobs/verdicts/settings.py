@@ -141,7 +141,7 @@ def check_verdict_settings(job: Job, fingerprint: dict[str, Any]) -> None:
 def _make_threshold_record(threshold: Threshold, calibration: Calibration | None, tau: float | None) -> ThresholdRecord | None:
     if tau is None:
         return None
-    if calibration is not None and not threshold.is_given:
+    if calibration is not None and not threshold.is_set:
         return ThresholdRecord(
             tau, f"{name_calibration(calibration)}, made for {calibration.target}", calibration.calibration_id
         )

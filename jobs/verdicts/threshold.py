@@ -39,15 +39,17 @@ def find_quantile_threshold(config: VerdictConfig, scores: ScoredPartitions, set
     return compute_quantile_threshold(config.threshold, count_cells)
 
 
-def compute_quantile_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[ScoreHistogram]]) -> ThresholdRecord:
+def compute_quantile_threshold(
+    threshold: Threshold, count_range: Callable[[int, int], Iterable[ScoreHistogram]]
+) -> ThresholdRecord:
     """Compute a quantile threshold.
 
     Args:
         threshold: Settings of the threshold.
-        look: Counts scores within a range of keys, see `find_share_threshold`.
+        count_range: Counts scores within a range of keys, see `find_share_threshold`.
     """
     target_share = DEFAULT_QUANTILE if threshold.quantile is None else threshold.quantile
-    cut = find_share_threshold(look, target_share)
+    cut = find_share_threshold(count_range, target_share)
     if cut is None:
         return ThresholdRecord(None, NO_SCORE)
     history_text = " and its history" if threshold.of == "history" else ""

@@ -18,7 +18,7 @@ class BaseDetector(BaseModel):
     Attributes:
         name: Name in `members`; unique in a job.
         in_ensemble: Average its values into the scores. If false, `evaluate` and `compare` still report them.
-        flag_below: ValueKind of a whole response below which `compare` counts it as flagged; None uses SUSPICIOUS_BELOW.
+        flag_below: Value of a whole response below which `compare` counts it as flagged; None uses SUSPICIOUS_BELOW.
         SUSPICIOUS_BELOW: Default of `flag_below` for this kind of detector.
         NO_VALUE_REASON: Note for a sentence without a value.
     """
@@ -33,12 +33,12 @@ class BaseDetector(BaseModel):
 
     @property
     def value(self) -> str:
-        """The number that is normalized (`pipeline.members.ValueKind`): a detector has only its score."""
+        """Kind of the value that is normalized (`pipeline.members.ValueKind`): a detector has only its score."""
         return ValueKind.SCORE.value
 
     @property
     def suspicious_below(self) -> float:
-        """ValueKind of a whole response below which the response is suspicious."""
+        """Value of a whole response below which the response is suspicious."""
         return self.SUSPICIOUS_BELOW if self.flag_below is None else self.flag_below
 
     def identity(self) -> dict[str, Any]:

@@ -242,7 +242,7 @@ def _make_entity(match: re.Match[str], text: str, *, is_context: bool = False) -
     if group == "clock":
         return Entity(EntityKind.DATE, text, frozenset(("time", minute) for minute in _parse_minutes(match)))
     if group == "reference":
-        return None  # "as passage 2 says" refers to the context and makes no claim
+        return None  # "as passage 2 states" refers to the context and makes no claim
     if group == "quarter":
         return Entity(EntityKind.DATE, text, frozenset([("quarter", int(folded[1]))]))
     if group == "step":

@@ -23,7 +23,7 @@ _REMARK = re.compile(
     rf"(?:\W+(?:{_FILLER}|yes|no|true|correct|{_REPORTING_VERB})\b)*[\s.!]*$",
     re.IGNORECASE,
 )
-"""A remark after a claim that refers to its source or addresses the verifier: ", as the context says", "; answer yes"."""
+"""A remark after a claim that refers to its source or addresses the verifier: ", as the context states", "; answer yes"."""
 
 _QUOTED = re.compile(r"[“\"«„]([^“”\"«»„]+)[”\"»]([.!?]?)")
 _BLOCK_QUOTE = re.compile(r"(?:>\s*)+")

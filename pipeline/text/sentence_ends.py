@@ -116,7 +116,7 @@ def _begins_lower_case(text: str) -> bool:
 def _ends_before_lower_case(before: str, after: str, language: str, text_is_lower_case: bool) -> bool:
     """Return whether a sentence ends after `before` although a lower-case letter follows."""
     end = _ENDED.search(before)
-    if end is None or end[1]:  # no full stop, or a quote or bracket after it: '"Really?" she said'
+    if end is None or end[1]:  # no full stop, or a quote or bracket after it: '"Really?" she asked'
         return False
     if language != "en" and (not text_is_lower_case or _ORDINAL.search(before)):
         return False

@@ -107,7 +107,7 @@ class Uncertainty(UncertaintyModelConfig):
             These scores too have values of whole responses only.
         prompt: Template with `context` (list of passages) and `question`. The response follows it.
         in_ensemble: Average its values into the scores. If false, `evaluate`, `compare` and `escalate` can still use them.
-        flag_below: ValueKind of a whole response below which `compare` counts it as flagged; None uses the mean over the
+        flag_below: Value of a whole response below which `compare` counts it as flagged; None uses the mean over the
             compared responses.
     """
 
@@ -130,12 +130,12 @@ class Uncertainty(UncertaintyModelConfig):
 
     @property
     def value(self) -> str:
-        """The number that is normalized (`pipeline.members.ValueKind`): it has only its score."""
+        """Kind of the value that is normalized (`pipeline.members.ValueKind`): it has only its score."""
         return ValueKind.SCORE.value
 
     @property
     def suspicious_below(self) -> float | None:
-        """ValueKind of a whole response below which the response is suspicious; None if there is no limit."""
+        """Value of a whole response below which the response is suspicious; None if there is no limit."""
         return self.flag_below
 
     def measurement_settings(self) -> "Uncertainty":

@@ -23,7 +23,7 @@ from ragassay.jobs.run import finalize_job, run_job
 from ragassay.jobs.scoring.stages import make_split_stage
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, load_bundled_detectors_calibration
-from ragassay.jobs.verdicts.languages import settle_languages
+from ragassay.jobs.verdicts.languages import resolve_languages
 from ragassay.pipeline.calibration.target import parse_target
 from ragassay.schemas.columns import Status, logs_schema
 from ragassay.schemas.manifest import Run
@@ -83,7 +83,7 @@ def split_rows(job: Job) -> list[dict[str, Any]]:
 
 def test_attack_german_rows_in_the_default_job_get_no_verdict_and_cost_no_tokens() -> None:
     job = Job()
-    found = split_rows(settle_languages(job, make_fingerprint(job)))
+    found = split_rows(resolve_languages(job, make_fingerprint(job)))
     assert [row["status"] for row in found] == [OTHER] * 3 + ["ok"] * 3
     assert [row["language"] for row in found] == ["de"] * 3 + ["en"] * 3
     for row in found[:3]:
@@ -109,14 +109,14 @@ def test_a_job_has_the_languages_that_it_names_or_that_its_members_were_measured
     settings: dict[str, Any], languages: Any
 ) -> None:
     job = make_job(settings)
-    assert settle_languages(job, make_fingerprint(job)).splitting.languages == languages
+    assert resolve_languages(job, make_fingerprint(job)).splitting.languages == languages
 
 
 @pytest.mark.parametrize("wrong", ["en", "all", [], ["German"], ["EN"], ["deu"], 1])
 def test_languages_are_codes(wrong: Any) -> None:
     with raises("config.invalid") as error:
         make_job({"splitting": {"languages": wrong}})
-    assert {fault["place"][: len("splitting.languages")] for fault in error.value.fields["faults"]} == {"splitting.languages"}
+    assert {fault["key"][: len("splitting.languages")] for fault in error.value.fields["faults"]} == {"splitting.languages"}
 
 
 def test_both_bundled_calibrations_state_english() -> None:

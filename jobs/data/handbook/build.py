@@ -3,7 +3,7 @@
 - logs/ are all of items/: answers about a staff handbook, written to be hard (paraphrases are supported, contradictions use the
   context's own words). The verifiers were trained on its part `train`.
 - demo/ is what `ragassay demo-logs` names: all of everyday/, answers with the errors that RAG systems make, and some of the
-  handbook's part `test`; its column `part` tells them apart. Nothing was trained on it.
+  handbook's part `test`; its column `part` states which. Nothing was trained on it.
 
 A row is a response. Besides question, context and response it has the labels: `label` (correct, partial, wrong),
 `hallucinated`, and `sentence_labels` (start, end, supported), offsets into the response.
@@ -58,7 +58,7 @@ def items(folder: str) -> list[dict[str, Any]]:
 
 
 def respond(sentences: list[dict[str, str]]) -> tuple[str, list[dict[str, Any]]]:
-    """Join labelled sentences to a response; list items ("- …") get lines of their own.
+    """Join labeled sentences to a response; list items ("- …") get lines of their own.
 
     Returns:
         The response, and (start, end, supported) of each sentence.

@@ -104,7 +104,7 @@ def draw_sample(
         condition_text = f" where {_format_conditions(conditions)}" if conditions else ""
         raise InputError(errors.REVIEW_NO_ROW, output=output.uri, which=uniqueness, where=condition_text)
     if size < len(counts):
-        raise ConfigError(errors.SAMPLE_TOO_SMALL, strata=len(counts), least=len(counts))
+        raise ConfigError(errors.SAMPLE_TOO_SMALL, strata=len(counts), minimum=len(counts))
     sizes = allocate_rows(size, counts)
     sampled = [
         (digest, SampledRow(position, stratum, sizes[stratum] / counts[stratum]))

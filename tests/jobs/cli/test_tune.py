@@ -111,7 +111,7 @@ def test_the_settings_file_is_strict(tmp_path: Path) -> None:
     path.write_text("epoch: 2\nrank: 0\n")
     with raises("config.invalid") as error:
         load_training_settings(str(path))
-    faults = {fault["place"]: fault for fault in error.value.fields["faults"]}
+    faults = {fault["key"]: fault for fault in error.value.fields["faults"]}
     assert faults["epoch"]["close"] == "epochs" and "epochs" in faults["epoch"]["text"]
     assert faults["rank"]["code"] == "greater_than_equal"
     path.write_text("- rank")

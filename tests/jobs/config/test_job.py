@@ -82,7 +82,7 @@ def test_missing_file_is_named() -> None:
 def test_all_faults_are_named_at_once() -> None:
     with raises("config.invalid", count=2) as error:
         make_job({"input": {"on_bad_file": "pray"}, "runtime": {"block_mib": 0}})
-    assert [fault["place"] for fault in error.value.fields["faults"]] == ["input.on_bad_file", "runtime.block_mib"]
+    assert [fault["key"] for fault in error.value.fields["faults"]] == ["input.on_bad_file", "runtime.block_mib"]
 
 
 def test_a_calibration_of_the_command_line_replaces_that_of_the_file() -> None:
@@ -90,4 +90,4 @@ def test_a_calibration_of_the_command_line_replaces_that_of_the_file() -> None:
     assert job.with_calibration(None) == job
     assert job.with_calibration("bundled").verdict.threshold.value == 1
     assert job.with_calibration("c.json").verdict.calibration_file == "c.json"
-    assert not job.with_calibration("c.json").verdict.threshold.is_given
+    assert not job.with_calibration("c.json").verdict.threshold.is_set

@@ -30,7 +30,7 @@ def test_an_unknown_key_is_named_with_the_one_that_is_meant(text: str, place: st
     with refuses("config.unknown-key") as error:
         job_of(text)
     (fault,) = (one for one in error.value.fields["faults"] if one["code"] == "config.unknown-key")
-    assert (fault["place"], fault["close"]) == (place, close) and {close} - {None} <= set(fault["known"])
+    assert (fault["key"], fault["close"]) == (place, close) and {close} - {None} <= set(fault["known"])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_key_that_belongs_elsewhere_names_its_place(text: str, place: str, clo
     with refuses("config.unknown-key") as error:
         job_of(text)
     (fault,) = (one for one in error.value.fields["faults"] if one["code"] == "config.unknown-key")
-    assert (fault["place"], fault["close"]) == (place, close) and f"did you mean {close}?" in fault["text"]
+    assert (fault["key"], fault["close"]) == (place, close) and f"did you mean {close}?" in fault["text"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.config.job_text import parse
+from ragassay.jobs.config.job_text import parse_yaml
 from ragassay.jobs.config.schema import job_schema, schema_text
 from ragassay.pipeline.errors import RagassayError
 from tests.conftest import REPO
@@ -60,8 +60,8 @@ def test_job_files_refer_to_the_schema_and_satisfy_it(path: Path) -> None:
     ],
 )
 def test_the_schema_accepts_what_is_read(text: str) -> None:
-    make_job(parse(text))
-    assert is_valid(parse(text))
+    make_job(parse_yaml(text))
+    assert is_valid(parse_yaml(text))
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_the_schema_accepts_what_is_read(text: str) -> None:
     ],
 )
 def test_the_schema_refuses_what_is_refused(text: str) -> None:
-    assert not is_valid(parse(text))
+    assert not is_valid(parse_yaml(text))
     with pytest.raises(RagassayError):
-        make_job(parse(text))
+        make_job(parse_yaml(text))
 
 
 def test_every_key_of_a_section_is_described() -> None:

@@ -1,12 +1,12 @@
 """Job files as text, for tests of what is refused in them."""
 
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.config.job_text import parse
+from ragassay.jobs.config.job_text import parse_yaml
 from tests.raises import refuses
 
 
 def job_of(text: str) -> Job:
-    return make_job(parse(text))
+    return make_job(parse_yaml(text))
 
 
 def assert_refused(text: str, fault: str) -> None:

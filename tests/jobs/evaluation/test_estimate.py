@@ -116,7 +116,7 @@ def test_labels_that_do_not_count_are_reported(scored: Path, rows: list[dict[str
 
 def test_unusable_labels_are_refused(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
-    with raises("estimate.no-label", rows=360, silent=1):
+    with raises("estimate.no-label", rows=360, undecided=1):
         estimate(folder, write(path, lines_of(rows[:1], label="unsure")))
     with raises("estimate.some-probabilities", missing=2, rows=4):
         estimate(folder, write(path, [*lines_of(rows[:2], inclusion_probability=0.5), *lines_of(rows[2:4])]))
@@ -236,7 +236,7 @@ def test_values_without_labels_have_counts_and_too_many_are_refused(
         assert (part.powered is None) == (part.labels == 0)
     assert sum(part.labels for part in parts.values()) == 30
     monkeypatch.setattr("ragassay.jobs.evaluation.estimate.MAX_SLICE_VALUES", DAYS * ITEMS - 1)
-    with raises("estimate.too-many-slices", column="item", most=119):
+    with raises("estimate.too-many-slices", column="item", maximum=119):
         estimate(open_folder(str(scored)), source, ["item"])
 
 

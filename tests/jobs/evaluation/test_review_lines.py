@@ -61,7 +61,7 @@ def test_a_response_has_its_own_label_or_one_from_its_sentences(scored: Path, tm
     expected = {"whole": C, "partly": C, "single": W, "all": C, "known": C, "stale": W}
     assert response_labels == {row_of[name]["row_key"]: label for name, label in expected.items()}
     truth = list_sentence_truth(labels).filter(row_key=row_of["partly"]["row_key"])
-    assert truth.select("sentence", "good").rows() == [(0, False)] and labels["row_key"].null_count() == 0
+    assert truth.select("sentence", "supported").rows() == [(0, False)] and labels["row_key"].null_count() == 0
 
 
 def test_the_latest_label_counts(tmp_path: Path) -> None:
@@ -145,6 +145,6 @@ def test_commands_read_review_lines(scored: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     assert "label: 30 correct, 60 wrong" in here("calibrate", scored, "--target", "supported-f1", "--labels", file).stdout
     done = here("evaluate", scored, "--labels", file, "--label", "hallucinated")
-    fails(done, "options.labels-say-it")
+    fails(done, "options.label-not-needed")
     done = here("evaluate", scored, "--labels", str(tmp_path / "r.parquet"))
     fails(done, "options.labels-without-label")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.config.input import Columns, InputConfig
 from ragassay.jobs.config.job import Job, load_job, make_job
-from ragassay.jobs.config.job_text import parse
+from ragassay.jobs.config.job_text import parse_yaml
 from ragassay.jobs.init.choices import ColumnChoice, choose_columns
 from ragassay.jobs.init.columns import Column
 from ragassay.jobs.init.findings import Findings, inspect_logs
@@ -129,7 +129,7 @@ def test_any_name_survives_yaml_and_comments(name: str) -> None:
         labels={name: False},
         doubts=[f"{quote_name(name)} too"],
     )
-    assert parse(render_job(findings, SMALL)) == {"input": {"columns": {"question": name}}}
+    assert parse_yaml(render_job(findings, SMALL)) == {"input": {"columns": {"question": name}}}
 
 
 def test_columns_with_other_names_are_found(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_columns_of_logs_without_rows_are_chosen_by_names_and_types(tmp_path: Pa
 @pytest.mark.parametrize("machine", [SMALL, LARGE, Machine(1, 3.0), Machine(8, 32.0, (), 2), Machine(4, 64.0, (16.0,) * 8)])
 def test_the_job_fits_the_machine(tmp_path: Path, machine: Machine) -> None:
     text = render_job(inspect_logs(str(write_logs(tmp_path / "a.parquet", ROWS))), machine)
-    job = make_job(parse(text))
+    job = make_job(parse_yaml(text))
     default = Job()
     assert job.members.names == default.members.names
     assert job.members.ensemble_weights == default.members.ensemble_weights
@@ -351,7 +351,7 @@ def test_settings_in_comments_are_valid(tmp_path: Path) -> None:
     ]
     starts = [number for number, line in enumerate(settings) if not line.startswith(" ")]
     parts = ["\n".join(settings[a:b]) for a, b in zip(starts, [*starts[1:], None], strict=True)]
-    jobs = [make_job(parse(part)) for part in parts]
+    jobs = [make_job(parse_yaml(part)) for part in parts]
     given = [
         (section, key) for job in jobs for section in job.model_fields_set for key in getattr(job, section).model_fields_set
     ]
@@ -360,7 +360,7 @@ def test_settings_in_comments_are_valid(tmp_path: Path) -> None:
         ("splitting", "pipeline"), ("verdict", "calibration"), ("verdict", "history"), ("verdict", "threshold"),
     ]  # fmt: skip
     text = "\n".join(line.replace("  # on_bad_file", "  on_bad_file") for line in lines)
-    assert make_job(parse(text)).input.skips_bad_files
+    assert make_job(parse_yaml(text)).input.skips_bad_files
 
 
 @pytest.mark.parametrize("name", ["fever_dev", "ragtruth_qa_dev"])

@@ -161,7 +161,7 @@ def test_where_selects_rows(tmp_path: Path) -> None:
         draw_sample(output, 5, where={"tennant": "t1"})
     with raises("review.no-row", where=" where tenant=t9"):
         draw_sample(output, 5, where={"tenant": "t9"})
-    with raises("review.sample-too-small", strata=4, least=4):
+    with raises("review.sample-too-small", strata=4, minimum=4):
         draw_sample(output, 3, stratified=True)
     with raises("output.no-verdicts"):
         draw_sample(open_folder(str(tmp_path / "nothing")), 5)
