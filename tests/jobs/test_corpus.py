@@ -98,23 +98,23 @@ def test_every_odd_row_is_scored_or_has_a_reason(corpus_run: CorpusRun, capsys: 
 
 @pytest.mark.slow
 def test_every_row_of_every_odd_layout_is_in_the_output(corpus_run: CorpusRun, capsys: pytest.CaptureFixture[str]) -> None:
-    found = defaultdict(list)
+    rows_by_layout = defaultdict(list)
     for row in corpus_run.rows:
         check_row(row)
-        found[row["layout"]].append(row)
+        rows_by_layout[row["layout"]].append(row)
     kinds = [layout.kind for layouts in (BESIDE, ALONE, REFUSED) for layout in layouts]
     assert len(kinds) >= 60 and len(set(kinds)) >= 12
-    assert len(found) == sum(layout.rows > 0 for layout in BESIDE) + 1
+    assert len(rows_by_layout) == sum(layout.rows > 0 for layout in BESIDE) + 1
     by_class: dict[str, list[Any]] = defaultdict(list)
     tried = Counter[str]()
     for layout in BESIDE:
-        by_class[layout.kind] += found[layout.value]
+        by_class[layout.kind] += rows_by_layout[layout.value]
         tried[layout.kind] += layout.rows
     with capsys.disabled():
         print("\n" + table(tried, by_class))
         print(f"{len(BESIDE)} layouts, {len(ALONE)} inputs that are scored alone and {len(REFUSED)} that are refused")
     for layout in BESIDE:
-        rows = found[layout.value]
+        rows = rows_by_layout[layout.value]
         expected = layout.rows if layout.scored is None else layout.scored
         assert (len(rows), sum(row["status"] == "ok" for row in rows)) == (layout.rows, expected), layout[:2]
 
@@ -122,12 +122,12 @@ def test_every_row_of_every_odd_layout_is_in_the_output(corpus_run: CorpusRun, c
 @pytest.mark.slow
 def test_pass_through_columns_are_unchanged(corpus_run: CorpusRun) -> None:
     for name, values in CARRIED.items():
-        found = column_of(corpus_run.output, "layout", name, f"carried {name}")
-        assert repr(found.to_pylist()) == repr(values.to_pylist()), name
+        column = column_of(corpus_run.output, "layout", name, f"carried {name}")
+        assert repr(column.to_pylist()) == repr(values.to_pylist()), name
     for name, both in DIFFER.items():
-        found = column_of(corpus_run.output, "layout", name, name)
-        expected = pa.array([value for part in both for value in part.to_pylist()], found.type)
-        assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, expected.to_pylist())), name
+        column = column_of(corpus_run.output, "layout", name, name)
+        expected = pa.array([value for part in both for value in part.to_pylist()], column.type)
+        assert Counter(map(repr, column.to_pylist())) == Counter(map(repr, expected.to_pylist())), name
 
 
 @pytest.mark.slow

@@ -128,9 +128,9 @@ def test_attack_a_written_default_changes_nothing(name: str) -> None:
 
 def test_attack_the_documented_job_file_gives_the_verdicts_of_no_job_file() -> None:
     job = load_job(str(REPO / "docs" / "reference" / "job.yaml"))
-    found = resolve(job, manifest_of("no job file"))
-    assert found == resolve(Job(), manifest_of("no job file"))
-    assert found.fit.source == "bundled calibration" and found.settings.probability is not None
+    resolved = resolve(job, manifest_of("no job file"))
+    assert resolved == resolve(Job(), manifest_of("no job file"))
+    assert resolved.fit.source == "bundled calibration" and resolved.settings.probability is not None
     assert find_passthrough(job) == find_passthrough(Job()) and flagged_share(job) is None
 
 
@@ -139,10 +139,14 @@ def test_attack_the_documented_job_file_with_own_members_gives_the_verdicts_of_t
     documented = yaml.safe_load((REPO / "docs" / "reference" / "job.yaml").read_text())
     job = make_job(merged(documented, members, {"members": {"weights": {}}}))
     manifest = Manifest(fingerprint=make_fingerprint(job))
-    found = resolve(job, manifest)
-    assert found == resolve(make_job(members), manifest) and found.origins is not None
-    assert found.threshold is None and found.settings.probability is None
-    assert (found.origins.moments, found.origins.aggregate, found.origins.threshold) == ("this run", "defaults", "this run")
+    resolved = resolve(job, manifest)
+    assert resolved == resolve(make_job(members), manifest) and resolved.origins is not None
+    assert resolved.threshold is None and resolved.settings.probability is None
+    assert (resolved.origins.moments, resolved.origins.aggregate, resolved.origins.threshold) == (
+        "this run",
+        "defaults",
+        "this run",
+    )
 
 
 def test_no_code_depends_on_which_settings_the_file_contains() -> None:

@@ -61,10 +61,10 @@ def different_from_labels(rows: list[dict[str, Any]]) -> list[str]:
     """Ids of the rows whose labeled sentences are neither sentences of the splitter nor sequences of its clauses."""
     spans = split_sentences(load_splitter("sentencizer", "en"), [r["response"] for r in rows])
     different = []
-    for row, found in zip(rows, spans, strict=True):
+    for row, split in zip(rows, spans, strict=True):
         labeled = [(x["start"], x["end"]) for x in row["sentence_labels"]]
-        whole = [(min(c)[0], max(c)[1]) for a, b in labeled if (c := [(s, e) for s, e in found if a <= s and e <= b])]
-        if whole != labeled or len(found) != sum(any(a <= s and e <= b for a, b in labeled) for s, e in found):
+        whole = [(min(c)[0], max(c)[1]) for a, b in labeled if (c := [(s, e) for s, e in split if a <= s and e <= b])]
+        if whole != labeled or len(split) != sum(any(a <= s and e <= b for a, b in labeled) for s, e in split):
             different.append(row["row_id"])
     return different
 

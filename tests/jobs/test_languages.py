@@ -77,16 +77,16 @@ def summary_text(run: Run, output: Path) -> str:
 def split_rows(job: Job) -> list[dict[str, Any]]:
     """German and English rows after the split stage of a job."""
     rows = [{**row, "row_key": i, "status": "ok"} for i, row in enumerate(rows_in("de", "en"))]
-    found: list[dict[str, Any]] = make_split_stage(job)(pa.Table.from_pylist(rows, logs_schema(pa.schema([])))).to_pylist()
-    return found
+    split: list[dict[str, Any]] = make_split_stage(job)(pa.Table.from_pylist(rows, logs_schema(pa.schema([])))).to_pylist()
+    return split
 
 
 def test_attack_german_rows_in_the_default_job_get_no_verdict_and_cost_no_tokens() -> None:
     job = Job()
-    found = split_rows(resolve_languages(job, make_fingerprint(job)))
-    assert [row["status"] for row in found] == [OTHER] * 3 + ["ok"] * 3
-    assert [row["language"] for row in found] == ["de"] * 3 + ["en"] * 3
-    for row in found[:3]:
+    rows = split_rows(resolve_languages(job, make_fingerprint(job)))
+    assert [row["status"] for row in rows] == [OTHER] * 3 + ["ok"] * 3
+    assert [row["language"] for row in rows] == ["de"] * 3 + ["en"] * 3
+    for row in rows[:3]:
         assert row["members"] is None and "de" in row["error"]
 
 
@@ -137,9 +137,9 @@ def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None
             assert [row[name] for name in ("score", "probability", "verdict", "flagged_sentences", "members")] == [None] * 5
             assert [(s["score"], s["flagged"]) for s in row["sentences"]] == [(None, None)] * len(row["sentences"])
             assert f" {code}," in row["error"]
-    found = gather_report_data(open_folder(str(output)), slices=["language"])
-    assert found.row_counts == {"ok": ENGLISH_ROWS, OTHER: 9} and len(found.failures[OTHER]) == 3
-    by_language = {share.value: share.unscored[OTHER] for share in found.slices["language"] if share.unscored[OTHER]}
+    report = gather_report_data(open_folder(str(output)), slices=["language"])
+    assert report.row_counts == {"ok": ENGLISH_ROWS, OTHER: 9} and len(report.failures[OTHER]) == 3
+    by_language = {share.value: share.unscored[OTHER] for share in report.slices["language"] if share.unscored[OTHER]}
     assert by_language == {"de": 3, "fr": 3, "ja": 3}
 
 

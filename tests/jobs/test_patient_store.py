@@ -113,10 +113,10 @@ def test_a_file_is_not_bad_because_a_store_fails(
 ) -> None:
     logs = find_logs(str(write_logs(tmp_path / "a.parquet", example_rows(1))))
 
-    def look(*_: object) -> Any:
+    def inspect(*_: object) -> Any:
         raise OSError(SLOW.replace("SLOW_DOWN", code))
 
-    monkeypatch.setattr(formats, "find_format", lambda _: type("FileFormat", (), {"inspect": staticmethod(look)}))
+    monkeypatch.setattr(formats, "find_format", lambda _: type("FileFormat", (), {"inspect": staticmethod(inspect)}))
     if skipped:
         assert code in str(formats.inspect_files(pafs.LocalFileSystem(), logs.files)[0].error)
     else:

@@ -81,12 +81,12 @@ def test_check_of_a_single_answer_gives_the_scores_of_the_run(handbook_day: tupl
     assert done.returncode == 0 and done.stderr == "", done.stderr  # the engine prints nothing either
     known = {row["row_id"]: row for row in read_rows(output)}
     for line in done.stdout.splitlines():
-        found = json.loads(line)
-        row = known[found["row_id"]]
-        assert found["score"] == pytest.approx(row["score"], abs=1e-3) and found["verdict"] == row["verdict"]
-        assert found["threshold"] == row["threshold"] and "the last verdicts of" in found["judged_by"]
+        checked = json.loads(line)
+        row = known[checked["row_id"]]
+        assert checked["score"] == pytest.approx(row["score"], abs=1e-3) and checked["verdict"] == row["verdict"]
+        assert checked["threshold"] == row["threshold"] and "the last verdicts of" in checked["judged_by"]
         for name in ("log_p_yes", "log_p_no"):
-            assert found["members"][0][name] == pytest.approx(row["members"][0][name], abs=1e-3)
+            assert checked["members"][0][name] == pytest.approx(row["members"][0][name], abs=1e-3)
     assert len(done.stdout.splitlines()) == len(rows)
 
 

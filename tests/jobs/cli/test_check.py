@@ -77,7 +77,7 @@ sys.argv = ["ragassay", "check", "--fast", *{OPTIONS!r}]
 from ragassay.jobs.api import check, job, rule, show  # imports of the command line itself do not count
 from ragassay.jobs.cli import single_answers as command
 before = sys.modules.keys() & {HEAVY!r}
-command._settle_arrow_without_pandas()
+command._disable_pandas_in_pyarrow()
 answers = check.check_answers(job.job_of(None, None, fast=True), [{FARE!r}], None, None, lambda _: None)
 show.text_of(answers)
 print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
@@ -87,7 +87,7 @@ print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
 
 
 def test_pyarrow_imports_pandas_at_its_first_array() -> None:
-    """If this fails, `_settle_arrow_without_pandas` is no longer needed."""
+    """If this fails, `_disable_pandas_in_pyarrow` is no longer needed."""
     code = "import sys, pyarrow; pyarrow.array([]); sys.exit('pandas' not in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -19,6 +19,6 @@ def test_faults_are_named(text: str, fault: str) -> None:
     assert_refused(f"input: {{{text}}}", fault)
 
 
-def test_settings_of_tables_are_those_that_are_given() -> None:
+def test_table_settings_of_a_job_file_are_listed() -> None:
     assert job_of("input: {version: 3, catalog: {uri: u}}").input.table_settings == ["version", "catalog"]
     assert job_of("input: {hold_days: 3}").input.table_settings == []

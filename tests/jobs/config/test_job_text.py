@@ -8,7 +8,7 @@ from tests.raises import raises, refuses
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "close"),
+    ("text", "key", "close"),
     [
         ("verdict: {thresold: {value: 1}}", "verdict.thresold", "threshold"),
         ("verdict: {threshold: {qantile: 0.1}}", "verdict.threshold.qantile", "quantile"),
@@ -26,15 +26,15 @@ from tests.raises import raises, refuses
         ("zzz: 1", "zzz", None),
     ],
 )
-def test_an_unknown_key_is_named_with_the_one_that_is_meant(text: str, place: str, close: str | None) -> None:
+def test_an_unknown_key_is_reported_with_the_similar_known_key(text: str, key: str, close: str | None) -> None:
     with refuses("config.unknown-key") as error:
         job_of(text)
-    (fault,) = (one for one in error.value.fields["faults"] if one["code"] == "config.unknown-key")
-    assert (fault["key"], fault["close"]) == (place, close) and {close} - {None} <= set(fault["known"])
+    (fault,) = (item for item in error.value.fields["faults"] if item["code"] == "config.unknown-key")
+    assert (fault["key"], fault["close"]) == (key, close) and {close} - {None} <= set(fault["known"])
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "close"),
+    ("text", "key", "close"),
     [
         ("slms: []", "slms", "members.slms"),
         ("columns: {question: q}", "columns", "input.columns"),
@@ -49,11 +49,11 @@ def test_an_unknown_key_is_named_with_the_one_that_is_meant(text: str, place: st
         ("explain: {model: m}", "explain", "escalation.explainer"),
     ],
 )
-def test_a_key_that_belongs_elsewhere_names_its_place(text: str, place: str, close: str) -> None:
+def test_a_key_of_another_section_is_reported_with_its_path(text: str, key: str, close: str) -> None:
     with refuses("config.unknown-key") as error:
         job_of(text)
-    (fault,) = (one for one in error.value.fields["faults"] if one["code"] == "config.unknown-key")
-    assert (fault["key"], fault["close"]) == (place, close) and f"did you mean {close}?" in fault["text"]
+    (fault,) = (item for item in error.value.fields["faults"] if item["code"] == "config.unknown-key")
+    assert (fault["key"], fault["close"]) == (key, close) and f"did you mean {close}?" in fault["text"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_fault_of_the_yaml_is_named_with_its_line(tmp_path: Path, text: str, n
     assert all(name in error.value.fields["reason"] for name in names)
 
 
-def test_yes_and_no_are_words_not_booleans() -> None:
+def test_yes_and_no_are_text_not_booleans() -> None:
     text = "members: {slms: [{name: granite, supported: [No], unsupported: [Yes, yes], chat: false}]}"
     (slm,) = job_of(text).members.slms
     assert (slm.supported, slm.unsupported, slm.chat) == (("No",), ("Yes", "yes"), False)

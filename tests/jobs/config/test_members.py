@@ -34,8 +34,8 @@ def test_a_job_that_names_slms_or_detectors_has_no_others() -> None:
 
 
 def test_weights_are_shares_of_the_ensemble() -> None:
-    detectors = [{"name": "n", "kind": "novelty"}, {"name": "beside", "kind": "entities", "in_ensemble": False}]
+    detectors = [{"name": "n", "kind": "novelty"}, {"name": "outside", "kind": "entities", "in_ensemble": False}]
     members = make_job({"members": {"slms": [{"name": "a"}], "detectors": detectors, "weights": {"a": 3, "n": 1}}}).members
-    assert members.ensemble_weights == {"a": 0.75, "n": 0.25, "beside": 0.0}
-    assert members.outside_ensemble == {"beside"} and set(members.ensemble_values) == {"a", "n"}
+    assert members.ensemble_weights == {"a": 0.75, "n": 0.25, "outside": 0.0}
+    assert members.outside_ensemble == {"outside"} and set(members.ensemble_values) == {"a", "n"}
     assert make_job({"members": {"slms": [{"name": "a"}, {"name": "b"}]}}).members.ensemble_weights is None

@@ -10,5 +10,5 @@ def test_faults_are_named(text: str) -> None:
     assert_refused(f"runtime: {{{text}}}", f"runtime.{text.partition(':')[0]}")
 
 
-def test_a_wait_is_given_in_minutes() -> None:
+def test_a_wait_is_set_in_minutes() -> None:
     assert job_of("runtime: {wait_minutes: 0.5}").runtime.wait_seconds == 30

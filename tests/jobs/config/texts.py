@@ -1,4 +1,4 @@
-"""Job files as text, for tests of what is refused in them."""
+"""Job files as text, for tests of their faults."""
 
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.config.job_text import parse_yaml
@@ -10,6 +10,6 @@ def job_of(text: str) -> Job:
 
 
 def assert_refused(text: str, fault: str) -> None:
-    """Assert that a job file is refused with a fault of this code, or at this place."""
+    """Assert that a job file is refused with a fault of this code, or of this key."""
     with refuses(fault):
         job_of(text)

@@ -29,33 +29,38 @@ def run(output: Path, source: LabelSource, **more: Any) -> Evaluation:
 
 
 @pytest.fixture(scope="module")
-def found(scored_once: Path) -> Evaluation:
+def evaluation(scored_once: Path) -> Evaluation:
     return run(scored_once, LabelSource("label"), slices=["tenant", "dt"])
 
 
-def test_every_row_is_accounted_for(found: Evaluation) -> None:
-    assert found.labels == {"correct": DAYS * ITEMS, "partial": DAYS * ITEMS, "wrong": DAYS * ITEMS}
-    assert (found.unlabeled, found.unscored, found.groups, found.grouped_by) == (0, DAYS, DAYS * ITEMS, "item")
+def test_every_row_is_accounted_for(evaluation: Evaluation) -> None:
+    assert evaluation.labels == {"correct": DAYS * ITEMS, "partial": DAYS * ITEMS, "wrong": DAYS * ITEMS}
+    assert (evaluation.unlabeled, evaluation.unscored, evaluation.groups, evaluation.grouped_by) == (
+        0,
+        DAYS,
+        DAYS * ITEMS,
+        "item",
+    )
 
 
-def test_the_papers_comparison_is_complete(found: Evaluation) -> None:
-    assert [c.name for c in found.comparisons] == [
+def test_the_papers_comparison_is_complete(evaluation: Evaluation) -> None:
+    assert [c.name for c in evaluation.comparisons] == [
         "correct against wrong", "correct against partial", "correct against wrong and partial",
     ]  # fmt: skip
-    names = [line.name for line in found.comparisons[0].scores]
+    names = [line.name for line in evaluation.comparisons[0].scores]
     assert names[:4] == ["ensemble, as finalized", "a alone", "b alone", "calibrated on the other half"]
     assert names[4:6] == ["a, whole response", "b, whole response"]
     assert {f"{mean}, {policy}" for mean, policy in list_valid_pairs()} < set(names) and len(list_valid_pairs()) == 18
     assert names[-2:] == ["baseline: shorter response", "baseline: words in context"]
-    for comparison in found.comparisons:
+    for comparison in evaluation.comparisons:
         for line in comparison.scores:
             assert all(m.low is not None and m.low <= m.high for m in line.measures.values())  # type: ignore[operator]
 
 
-def test_figures_match_the_rows(found: Evaluation, scored_once: Path) -> None:
+def test_figures_match_the_rows(evaluation: Evaluation, scored_once: Path) -> None:
     rows = [row for row in read_rows(scored_once) if row["status"] == "ok"]
     good = np.array([row["label"] == "correct" for row in rows])
-    stored = {line.name: line for line in found.comparisons[2].scores}
+    stored = {line.name: line for line in evaluation.comparisons[2].scores}
     ensemble = stored["ensemble, as finalized"].measures
     assert ensemble["auroc"].value == pytest.approx(roc_auc_score(good, [row["score"] for row in rows]))
     passed = np.array([row["verdict"] == "supported" for row in rows])
@@ -68,24 +73,24 @@ def test_figures_match_the_rows(found: Evaluation, scored_once: Path) -> None:
     assert abs(stored["b alone"].measures["auroc"].value - 0.5) < 0.1
 
 
-def test_sentences_are_labeled_by_spans(found: Evaluation) -> None:
-    assert found.sentences is not None
-    assert (found.sentences.positives, found.sentences.negatives) == (3 * DAYS * ITEMS, 3 * DAYS * ITEMS)
-    by_name = {line.name: line.measures["auroc"].value for line in found.sentences.scores}
+def test_sentences_are_labeled_by_spans(evaluation: Evaluation) -> None:
+    assert evaluation.sentences is not None
+    assert (evaluation.sentences.positives, evaluation.sentences.negatives) == (3 * DAYS * ITEMS, 3 * DAYS * ITEMS)
+    by_name = {line.name: line.measures["auroc"].value for line in evaluation.sentences.scores}
     assert by_name["a alone"] > 0.9 > by_name["ensemble"] > 0.7
 
 
-def test_slices_can_be_a_column_or_a_hive_key(found: Evaluation) -> None:
-    assert sum(s.rows for s in found.slices if s.column == "tenant") == 3 * DAYS * ITEMS
-    days = [s for s in found.slices if s.column == "dt"]
+def test_slices_can_be_a_column_or_a_hive_key(evaluation: Evaluation) -> None:
+    assert sum(s.rows for s in evaluation.slices if s.column == "tenant") == 3 * DAYS * ITEMS
+    days = [s for s in evaluation.slices if s.column == "dt"]
     assert [s.value for s in days] == [f"2026-11-{d + 2:02d}" for d in range(DAYS)]
     assert all(s.rows == 3 * ITEMS and s.correct == pytest.approx(1 / 3) and s.auroc is not None for s in days)
 
 
-def test_normalization_check_histograms_and_file(found: Evaluation, scored_once: Path) -> None:
-    assert set(found.normalization.fits) == {"a", "b"} and 0 <= (found.normalization.changed_verdicts or 0) < 0.1
-    for histogram in found.histograms:
-        assert {label: sum(counts) for label, counts in histogram.counts.items()} == found.labels
+def test_normalization_check_histograms_and_file(evaluation: Evaluation, scored_once: Path) -> None:
+    assert set(evaluation.normalization.fits) == {"a", "b"} and 0 <= (evaluation.normalization.changed_verdicts or 0) < 0.1
+    for histogram in evaluation.histograms:
+        assert {label: sum(counts) for label, counts in histogram.counts.items()} == evaluation.labels
     assert json.loads((scored_once / "evaluation.json").read_text())["label"] == "label"
 
 

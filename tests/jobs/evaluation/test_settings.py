@@ -48,17 +48,17 @@ def test_a_file_that_states_what_its_labels_mean_needs_no_setting() -> None:
 def test_commands_take_the_settings_of_the_job_file(
     command: str, more: list[str], work: str, scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[LabelSource, dict[str, Any]]] = []
+    calls: list[tuple[LabelSource, dict[str, Any]]] = []
 
     def stop(*arguments: Any, **options: Any) -> None:
         values = [*arguments, *options.values()]
-        seen.append((next(value for value in values if isinstance(value, LabelSource)), options))
+        calls.append((next(value for value in values if isinstance(value, LabelSource)), options))
         raise OutputError(EXAMPLE, text="far enough")
 
     monkeypatch.setattr(f"ragassay.jobs.{work}", stop)
     config = write_job(tmp_path / "job.yaml", evaluation=SETTINGS)
     fails(here(command, scored, "--label", "label", "--config", config, *more), EXAMPLE.code)
-    [(source, options)] = seen
+    [(source, options)] = calls
     assert (source.true_means, source.ignore, source.sentence_column) == ("hallucinated", frozenset({"unsure"}), "claims")
     if command in {"evaluate", "report", "calibrate"}:
         assert options["group_column"] == "question_id"

@@ -267,8 +267,8 @@ def test_near_duplicates_match_a_full_comparison(tmp_path: Path) -> None:
     export(write(tmp_path, rows), str(tmp_path / "train.jsonl"), ExportFormat.MESSAGES, near_duplicates=0.7)
 
     def shingles(text: str) -> set[tuple[str, ...]]:
-        found = text.replace("-", " ").split()
-        return {tuple(found[i : i + 3]) for i in range(len(found) - 2)}
+        words = text.replace("-", " ").split()
+        return {tuple(words[i : i + 3]) for i in range(len(words) - 2)}
 
     kept: dict[str, set[tuple[str, ...]]] = {}
     for original in sorted(rows, key=lambda r: -r["score"]):

@@ -61,7 +61,7 @@ def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_attack_ids_that_contain_log_text_are_not_printed() -> None:
-    text = "The patient of room 12 was told of the diagnosis on Monday, and of the treatment too."
+    text = "The patient of room 12 was informed of the diagnosis on Monday, and of the treatment too."
     with raises("input.repeated-ids", ids=1, column="response") as error:
-        check_values.check_ids("logs", [text, text, "a"], Columns(row_id="response", response="said"))
+        check_values.check_ids("logs", [text, text, "a"], Columns(row_id="response", response="answer"))
     assert "patient" not in str(error.value)

@@ -128,10 +128,10 @@ def is_preserved(value: Any, out: Any) -> bool:
 
 @given(st.lists(VALUES, max_size=6))
 def test_no_value_is_lost_in_a_column_of_mixed_types(values: list[Any]) -> None:
-    seen = ObservedType()
+    observed = ObservedType()
     for value in values:
-        seen.add(value)
-    kind = seen.to_arrow()
+        observed.add(value)
+    kind = observed.to_arrow()
     out = pa.array([convert_value(value, kind) for value in values], kind).to_pylist()
     assert len(out) == len(values) and all(map(is_preserved, values, out))
 
@@ -140,9 +140,9 @@ def test_deeply_nested_values_become_text() -> None:
     value: Any = 1
     for _ in range(MAX_DEPTH + 3):
         value = [value]
-    seen = ObservedType()
-    seen.add(value)
-    out = pa.array([convert_value(value, seen.to_arrow())], seen.to_arrow()).to_pylist()[0]
+    observed = ObservedType()
+    observed.add(value)
+    out = pa.array([convert_value(value, observed.to_arrow())], observed.to_arrow()).to_pylist()[0]
     for _ in range(MAX_DEPTH):
         (out,) = out
     assert json.loads(out) == [[[1]]]

@@ -140,14 +140,14 @@ def test_a_run_that_waited_reads_its_input_again(tmp_path: Path, monkeypatch: py
     class Logs:
         source = None
 
-    def look(*_: object, staged: bool = False) -> tuple[type[Logs], dict[str, int]]:
+    def read_input(*_: object, staged: bool = False) -> tuple[type[Logs], dict[str, int]]:
         reads_staged.append(staged)
         return Logs, {}
 
     def stop(*_: object) -> None:
         raise OutputError(EXAMPLE, text="enough")
 
-    monkeypatch.setattr(commands, "_read_input", look)
+    monkeypatch.setattr(commands, "_read_input", read_input)
     monkeypatch.setattr(commands, "make_plan", stop)
     console = Console(quiet=True)
     with raises("test.example"):

@@ -40,7 +40,7 @@ def write_file(path: Path, rows: Iterable[dict[str, Any]], *columns: tuple[str, 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
     """Two partitions; only the first has the column `team`, only the second `gen_ai.usage`."""
-    first, second = (tmp_path / "out" / "scored" / place for place in PARTITIONS)
+    first, second = (tmp_path / "out" / "scored" / partition for partition in PARTITIONS)
     rows = [scored_row(n, team=f"t{n % 3}") for n in range(ROWS)]
     write_file(first / "a.parquet", rows[:15], ("team", pa.string()))
     write_file(first / "b.parquet", rows[15:], ("team", pa.string()))
@@ -225,8 +225,8 @@ def test_a_snapshot_contains_the_partitions_of_the_manifest(output: Path) -> Non
     def read(scored: ScoredDataset) -> tuple[list[int], int, bool]:
         return read_keys(scored), scored.count_rows(), "team" in scored.columns
 
-    assert read_snapshot(folder, lambda seen, _: read(open_scored(seen))) == (ALL, len(ALL), True)
+    assert read_snapshot(folder, lambda snapshot, _: read(open_scored(snapshot))) == (ALL, len(ALL), True)
     assert len(read_keys(open_scored(folder))) == len(ALL) + 1
     write_file(output / "scored" / PARTITIONS[1] / "a.parquet", [scored_row(1)], run_id="2")
     with pytest.raises(OutputRewritten):
-        read_snapshot(folder, lambda seen, _: read(open_scored(seen)))
+        read_snapshot(folder, lambda snapshot, _: read(open_scored(snapshot)))

@@ -35,12 +35,12 @@ LONG = "a-member-with-a-name-of-the-model-the-quantization-and-the-date-2026-11-
 
 
 @pytest.fixture(scope="module")
-def found(scored_once: Path) -> Evaluation:
+def evaluation(scored_once: Path) -> Evaluation:
     folder = open_folder(str(scored_once))
     return evaluate(folder, read_manifest(folder), LabelSource("label"), slices=["tenant", "dt"], resamples=50)
 
 
-def renamed(found: Evaluation, names: dict[str, str], more: int = 0) -> Evaluation:
+def renamed(evaluation: Evaluation, names: dict[str, str], more: int = 0) -> Evaluation:
     """Rename the members of an evaluation, and add `more` members."""
 
     def name(old: str) -> str:
@@ -54,20 +54,23 @@ def renamed(found: Evaluation, names: dict[str, str], more: int = 0) -> Evaluati
     renamed_differences = {
         level: [replace(item, name=name(item.name)) for item in items]
         + [replace(items[0], name=f"{i}{LONG} alone") for i in range(more)]
-        for level, items in found.differences.items()
+        for level, items in evaluation.differences.items()
     }
-    assert found.sentences is not None
-    sentences = comparison(found.sentences)
+    assert evaluation.sentences is not None
+    sentences = comparison(evaluation.sentences)
     return replace(
-        found, comparisons=list(map(comparison, found.comparisons)), sentences=sentences, differences=renamed_differences
+        evaluation,
+        comparisons=list(map(comparison, evaluation.comparisons)),
+        sentences=sentences,
+        differences=renamed_differences,
     )
 
 
-def printed(found: Evaluation, width: int = 100, *, everything: bool = False) -> list[str]:
+def printed(evaluation: Evaluation, width: int = 100, *, everything: bool = False) -> list[str]:
     page = io.StringIO()
     console = new_console(width=width)
     console.file = page
-    (print_evaluation if everything else print_headline)(found, console)
+    (print_evaluation if everything else print_headline)(evaluation, console)
     return page.getvalue().splitlines()
 
 
@@ -75,14 +78,14 @@ def cells(line: str) -> list[str]:
     return line.split()
 
 
-def test_the_headline_matches_the_rows(found: Evaluation, scored_once: Path) -> None:
-    lines = printed(found)
+def test_the_headline_matches_the_rows(evaluation: Evaluation, scored_once: Path) -> None:
+    lines = printed(evaluation)
     assert len(lines) <= 10 and lines[0].startswith("label: 120 correct, 120 partial, 120 wrong; --all")
     assert [cells(line)[0] for line in lines[1:]] == ["AUROC", "ensemble", "a", "b", "length", "overlap", "best"]
     rows = [row for row in read_rows(scored_once) if row["status"] == "ok"]
     good = [row["label"] == "correct" for row in rows]
     ensemble = roc_auc_score(good, [row["score"] for row in rows])
-    of_a = next(line for line in found.comparisons[-1].scores if line.name == "a alone").measures["auroc"].value
+    of_a = next(line for line in evaluation.comparisons[-1].scores if line.name == "a alone").measures["auroc"].value
     assert cells(lines[2])[1] == f"{ensemble:.3f}"
     assert cells(lines[3])[1:3] == [f"{of_a:.3f}", f"{of_a - ensemble:+.3f}"]
     assert f"a by {of_a - ensemble:.3f}, significant" in lines[-1]  # b is noise, and the ensemble contains it
@@ -90,8 +93,8 @@ def test_the_headline_matches_the_rows(found: Evaluation, scored_once: Path) -> 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 @pytest.mark.parametrize("more", [0, 3, 40])
-def test_no_line_is_too_wide_for_any_names(found: Evaluation, width: int, more: int) -> None:
-    evaluation = renamed(found, {"a": LONG, "b": "名" * 60}, more)
+def test_no_line_is_too_wide_for_any_names(evaluation: Evaluation, width: int, more: int) -> None:
+    evaluation = renamed(evaluation, {"a": LONG, "b": "名" * 60}, more)
     evaluation = replace(
         evaluation,
         label=f"{LONG} 说\n\x1b[31m {LONG}",
@@ -113,10 +116,10 @@ def test_no_line_is_too_wide_for_any_names(found: Evaluation, width: int, more: 
     assert sum(line.startswith("baseline: words in context") for line in everything) >= 4  # a name is never wrapped
 
 
-def test_a_terminal_wraps_no_line(found: Evaluation) -> None:
+def test_a_terminal_wraps_no_line(evaluation: Evaluation) -> None:
     page = io.StringIO()
-    print_headline(found, Console(file=page, width=100, soft_wrap=False))
-    assert page.getvalue().splitlines() == printed(found, 100)
+    print_headline(evaluation, Console(file=page, width=100, soft_wrap=False))
+    assert page.getvalue().splitlines() == printed(evaluation, 100)
 
 
 def test_without_resamples_no_significance_is_printed(scored_once: Path) -> None:
@@ -148,16 +151,21 @@ def test_differences_are_paired() -> None:
     near, far = base + rng.normal(0, 0.05, 400), good + rng.normal(0, 1.5, 400)
     some = np.where(rng.random(400) < 0.3, np.nan, base)
     scores = {"base": base, "same": base, "near": near, "far": far, "some": some, "one class": np.where(good, base, np.nan)}
-    found = {item.name: item for item in compare_auroc(scores, "base", good, np.arange(400), 200)}
-    assert set(found) == {"same", "near", "far", "some"}
-    assert (found["same"].value, found["same"].low, found["same"].high, found["same"].is_significant) == (0, 0, 0, False)
-    assert (found["some"].value, found["some"].rows) == (0, int((~np.isnan(some)).sum()))
+    differences = {item.name: item for item in compare_auroc(scores, "base", good, np.arange(400), 200)}
+    assert set(differences) == {"same", "near", "far", "some"}
+    assert (
+        differences["same"].value,
+        differences["same"].low,
+        differences["same"].high,
+        differences["same"].is_significant,
+    ) == (0, 0, 0, False)
+    assert (differences["some"].value, differences["some"].rows) == (0, int((~np.isnan(some)).sum()))
 
     def width(difference: Difference) -> float:
         return (difference.high or 0) - (difference.low or 0)
 
-    assert width(found["near"]) < 0.3 * width(found["far"])
-    assert found["far"].value == pytest.approx(roc_auc_score(good, far) - roc_auc_score(good, base))
+    assert width(differences["near"]) < 0.3 * width(differences["far"])
+    assert differences["far"].value == pytest.approx(roc_auc_score(good, far) - roc_auc_score(good, base))
     better = {"base": base, "better": good + rng.normal(0, 0.5, 400)}
     (difference,) = compare_auroc(better, "base", good, np.arange(400), 200)
     assert difference.is_significant and difference.value > 0

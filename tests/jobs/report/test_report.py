@@ -99,8 +99,8 @@ def test_the_report_works_in_a_browser(browser: Any) -> None:
     assert run(shown) == 50
 
     run("document.querySelector('.sentence').focus()")
-    near = "return [...document.querySelector('article').querySelectorAll('.near')].map(p => p.dataset.number)"
-    assert run(near) == [run("return document.querySelector('.sentence').dataset.passage")]
+    near_passages = "return [...document.querySelector('article').querySelectorAll('.near')].map(p => p.dataset.number)"
+    assert run(near_passages) == [run("return document.querySelector('.sentence').dataset.passage")]
     for element in ("body", "svg text", ".sentence", "td", "mark.new", ".member", ".member.low i", ".tile .dim", ".verdict"):
         assert contrast(browser, element) >= 4.5, element
 

@@ -92,8 +92,8 @@ def scored_runs(draw: st.DrawFn) -> tuple[RunPlan, ScoreResult]:
     cut = {n: file for n, file in by_kind["cut"].items() if file.rows}
     committed = {file.path: draw(st.integers(0, (file.rows or 1) - 1)) for file in cut.values()}
     begun = frozenset(n for n, file in cut.items() if committed[file.path])
-    counted = RawCounts(statuses, Counter({n: 2 * counts["ok"] for n, counts in statuses.items()}))
-    return plan, ScoreResult(whole, counted, 0, (*cut.values(), *by_kind["deferred"].values()), committed, begun, 1.5)
+    row_counts = RawCounts(statuses, Counter({n: 2 * counts["ok"] for n, counts in statuses.items()}))
+    return plan, ScoreResult(whole, row_counts, 0, (*cut.values(), *by_kind["deferred"].values()), committed, begun, 1.5)
 
 
 @given(scored_runs())

@@ -35,10 +35,10 @@ def logs(tmp_path: Path) -> Path:
 
 
 def plan_run(logs: Path, backfill: Backfill | None = None, command: Command = Command.RUN, job: Job = JOB) -> RunPlan:
-    found_logs = find_logs(str(logs))
-    check_input(job, found_logs)
+    checked_logs = find_logs(str(logs))
+    check_input(job, checked_logs)
     output = open_folder(str(logs.parent / "out"))
-    return make_plan(job, found_logs, output, RunOptions(backfill or Backfill(), command=command, started_at=1000.0))
+    return make_plan(job, checked_logs, output, RunOptions(backfill or Backfill(), command=command, started_at=1000.0))
 
 
 def selected_paths(plan: RunPlan) -> list[str]:
@@ -160,8 +160,8 @@ def test_partitions_to_finalize_are_escalated_and_the_judge_needs_resources(logs
 
 def test_deferred_files_are_selected_again_and_a_missing_calibration_is_refused_before_any_write(logs: Path) -> None:
     manifest = begin(plan_run(logs), scored=2)
-    left = {n: replace(file, state=DEFERRED) if file.state == PENDING else file for n, file in manifest.files.items()}
-    write_manifest(open_folder(str(logs.parent / "out")), replace(manifest, files=left))
+    files = {n: replace(file, state=DEFERRED) if file.state == PENDING else file for n, file in manifest.files.items()}
+    write_manifest(open_folder(str(logs.parent / "out")), replace(manifest, files=files))
     assert selected_paths(plan_run(logs)) == ["dt=3/a.parquet"]
     job = JOB.with_calibration(str(logs.parent / "none.json"))
     before = (logs.parent / "out" / "manifest.json").read_text()

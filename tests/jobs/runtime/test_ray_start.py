@@ -29,7 +29,7 @@ raylet(+0x263cb7) [0x55d0c9]
 def test_a_slow_start_of_ray_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[str] = []
 
-    def look(address: str, _: str) -> str:
+    def get_node(address: str, _: str) -> str:
         tries.append(address)
         if len(tries) < 3:
             raise (RuntimeError, RaySystemError)[len(tries) - 1]("the node is not known yet")
@@ -38,15 +38,15 @@ def test_a_slow_start_of_ray_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
     def init(**options: Any) -> None:
         assert options["address"] == "local" and services.get_node("here", "id") == "node"
 
-    monkeypatch.setattr(services, "get_node", look)
+    monkeypatch.setattr(services, "get_node", get_node)
     monkeypatch.setattr(ray, "init", init)
     ray_start.start_local_ray(1)
-    assert tries == ["here"] * 3 and services.get_node is look
+    assert tries == ["here"] * 3 and services.get_node is get_node
     tries.clear()
     monkeypatch.setattr(ray_start, "START_SECONDS", 0)
     with raises("ray.not-started"):
         ray_start.start_local_ray(1)
-    assert services.get_node is look
+    assert services.get_node is get_node
 
 
 def test_a_raylet_that_always_ends_is_an_error_that_quotes_its_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -86,12 +86,12 @@ def test_a_raylet_that_ends_later_is_started_again_until_the_time_is_up(monkeypa
             begun[-1].wait()
         services.get_node("here", "id")
 
-    def look(*_: Any) -> None:
+    def get_node(*_: Any) -> None:
         raise RuntimeError("the node is not known yet")
 
     now = iter(range(10_000))
     monkeypatch.setattr(services, "start_ray_process", start)
-    monkeypatch.setattr(services, "get_node", look)
+    monkeypatch.setattr(services, "get_node", get_node)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     monkeypatch.setattr(time, "monotonic", lambda: next(now) * 11.0)  # each call returns a time more than EARLY_SECONDS later
@@ -111,5 +111,5 @@ def test_ray_still_starts_the_dashboard_process_without_a_dashboard() -> None:
 
 
 def test_ray_still_has_a_fixed_wait_for_its_raylet() -> None:
-    """If this fails, check whether a setting can replace `_patient_start`."""
+    """If this fails, check whether a setting can replace `_longer_start_wait`."""
     assert "raylet_start_wait_time_s = 30\n" in inspect.getsource(Node.__init__)

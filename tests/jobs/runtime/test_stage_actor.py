@@ -47,7 +47,7 @@ def table(*values: int) -> pa.Table:
 
 
 @pytest.fixture
-def rows_counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def metric_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     counts: list[tuple[Any, ...]] = []
     monkeypatch.setattr(stage_actor, "add_to_counter", lambda *values: counts.append(values))
     return counts
@@ -61,12 +61,12 @@ def stop_listening() -> Iterator[None]:
 
 @pytest.mark.parametrize("minutes", [None, 1])
 def test_the_actor_returns_the_result_of_the_stage_with_and_without_watchdog(
-    minutes: float | None, rows_counted: list[tuple[Any, ...]]
+    minutes: float | None, metric_calls: list[tuple[Any, ...]]
 ) -> None:
     actor = StageActor(AddingStage(2, Replicas(hang_minutes=minutes)), FakeBoard())
     try:
         assert actor(table(1, 2))["y"].to_pylist() == [3, 2]
-        assert rows_counted == [("ragassay_rows", 2, "adds")]
+        assert metric_calls == [("ragassay_rows", 2, "adds")]
         assert (actor._watchdog is not None) is (minutes is not None)
     finally:
         if actor._watchdog is not None:

@@ -163,13 +163,13 @@ def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp
     sizes = []
     for share in (0.3, 0.1, 0.6, 0.6, 1.0):
         run = run_backfill(logs, output, Backfill(share=share))
-        found = raw_of(output)
-        assert {name: whole[name] for name in found} == found
-        assert {row["row_id"] for row in read_rows(output)} == found.keys()
+        raw = raw_of(output)
+        assert {name: whole[name] for name in raw} == raw
+        assert {row["row_id"] for row in read_rows(output)} == raw.keys()
         files = manifest(output)["files"]
-        assert sum(file["rows"] - file["sampled_out"] for file in files) == len(found)
-        assert run.skips.get("sampled_out", 0) in (0, TOTAL - len(found))
-        sizes.append(len(found))
+        assert sum(file["rows"] - file["sampled_out"] for file in files) == len(raw)
+        assert run.skips.get("sampled_out", 0) in (0, TOTAL - len(raw))
+        sizes.append(len(raw))
     assert sizes[0] == sizes[1] < sizes[2] == sizes[3] < sizes[4] == TOTAL
     assert {file["share"] for file in manifest(output)["files"]} == {1.0}
 
@@ -219,14 +219,14 @@ def test_a_sample_has_its_share_of_the_rows_and_readers_choose_the_same_rows(tmp
     rows = [{**row, "row_id": 7 * i} for i, row in enumerate(example_rows(50))]
     write_logs(tmp_path / "named.parquet", rows, row_group_size=20)
     write_logs(tmp_path / "plain.parquet", example_rows(50), row_group_size=20)
-    found = find_logs(str(tmp_path))
+    input_logs = find_logs(str(tmp_path))
     from ragassay.jobs.config.input import Columns
     from ragassay.jobs.input import read_logs
 
-    for number, file in enumerate(found.files):
-        read = read_logs(found.fs, file, number, range(3), Columns(), pa.schema([]), False)
+    for number, file in enumerate(input_logs.files):
+        read = read_logs(input_logs.fs, file, number, range(3), Columns(), pa.schema([]), False)
         kept = [key for table in filter_sample(read, 0.4) for key in table["row_key"].to_pylist()]
-        assert kept == find_sample_keys(found.fs, file, number, "row_id", 0.4).tolist() and 5 < len(kept) < 35
+        assert kept == find_sample_keys(input_logs.fs, file, number, "row_id", 0.4).tolist() and 5 < len(kept) < 35
 
 
 def test_an_unreadable_file_outside_the_hive_folders_belongs_to_no_partition(without_ray: None, tmp_path: Path) -> None:
@@ -239,15 +239,15 @@ def test_an_unreadable_file_outside_the_hive_folders_belongs_to_no_partition(wit
 
 
 def test_conditions_compare_numbers_dates_and_text_by_type() -> None:
-    def holds(text: str, **values: str) -> bool:
+    def is_met(text: str, **values: str) -> bool:
         from ragassay.jobs.output.partition_filter import matches
 
         return matches(parse_conditions([text]), values)
 
-    assert holds("n<10", n="9") and not holds("n<10", n="10.5") and holds("n=01", n="1")
-    assert holds("dt>=2026-11-01", dt="2026-11-01") and holds("dt<2026-11-02", dt="2026-11-01T23:00:00")
-    assert holds("w>=w9", w="w10") and holds("t!=a", t="b") and holds("t='a b' AND n>1", t="a b", n="2")
-    assert holds('t="a and b"', t="a and b") and not holds("n>1 and n<3", n="3")
+    assert is_met("n<10", n="9") and not is_met("n<10", n="10.5") and is_met("n=01", n="1")
+    assert is_met("dt>=2026-11-01", dt="2026-11-01") and is_met("dt<2026-11-02", dt="2026-11-01T23:00:00")
+    assert is_met("w>=w9", w="w10") and is_met("t!=a", t="b") and is_met("t='a b' AND n>1", t="a b", n="2")
+    assert is_met('t="a and b"', t="a and b") and not is_met("n>1 and n<3", n="3")
     assert parse_conditions(["a=1", "b=2 and c==3"])[2].value == "3" and parse_conditions([]) == ()
     for wrong in ("dt", "dt>=", "a=1 or b=2", "a=1 b=2", "", "a=1 and ", "__import__('os')", "a=1,b=2 c"):
         with raises("partitions.syntax", "partitions.no-and"):
@@ -264,9 +264,9 @@ def test_files_without_rows_are_never_deferred_and_deferred_files_take_a_run() -
 
     files = [LogFile(f"{i}", f"{i}", f"{i}", 1, (), rows=rows) for i, rows in enumerate((5, 0, 5, 0))]
     for budget, taken in ((3, "130"), (5, "130"), (7, "130"), (10, "1302"), (20, "1302")):
-        found = apply_budget(Backfill(max_rows=budget), files, lambda _: RowSet(), lambda _: None)
-        assert [file.path for file in found.files] == list(taken), budget
-        assert [file.path for file in found.deferred] == ["2"] * (budget < 10)
+        input_logs = apply_budget(Backfill(max_rows=budget), files, lambda _: RowSet(), lambda _: None)
+        assert [file.path for file in input_logs.files] == list(taken), budget
+        assert [file.path for file in input_logs.deferred] == ["2"] * (budget < 10)
     few = count_deferred(files[:1], {}, 0.05, 7)  # a sample, rounded to no row
     assert few is not None and (few.rows, few.runs) == (0, 1)
     none = count_deferred(files[:1], {}, 1.0, 0)
@@ -281,14 +281,16 @@ def test_a_budget_is_exact_to_the_row(sizes: list[int], budget: int, done: set[i
     begun = np.array(sorted(row for row in done if row < sizes[0]), dtype=np.int64)
     committed = {"0": make_row_set(begun)}
     open_rows = [sizes[0] - len(committed["0"]), *sizes[1:]]
-    found = apply_budget(Backfill(max_rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None)
-    assert [*found.files, *found.deferred] == files and found.files
-    taken = sum(open_rows[: len(found.files)])
-    if found.cut_at:
-        stop = found.cut_at["0"]
-        assert len(found.files) == 1 and stop - sum(row < stop for row in begun) == budget < open_rows[0]
+    input_logs = apply_budget(Backfill(max_rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None)
+    assert [*input_logs.files, *input_logs.deferred] == files and input_logs.files
+    taken = sum(open_rows[: len(input_logs.files)])
+    if input_logs.cut_at:
+        stop = input_logs.cut_at["0"]
+        assert len(input_logs.files) == 1 and stop - sum(row < stop for row in begun) == budget < open_rows[0]
     else:
-        assert taken <= budget and (not found.deferred or taken + open_rows[len(found.files)] > budget or taken == budget)
+        assert taken <= budget and (
+            not input_logs.deferred or taken + open_rows[len(input_logs.files)] > budget or taken == budget
+        )
 
 
 def test_attack_conditions_without_a_matching_partition_are_an_error_that_names_partitions(logs: Path, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def make_marked_rows(count: int) -> list[dict[str, Any]]:
 
 
 def with_ids(texts: list[str]) -> list[dict[str, str]]:
-    return [{"text": text, "id": f"/home/{MARK}p/ann@shop.example-{place}.pdf"} for place, text in enumerate(texts)]
+    return [{"text": text, "id": f"/home/{MARK}p/ann@shop.example-{number}.pdf"} for number, text in enumerate(texts)]
 
 
 @pytest.fixture
@@ -227,17 +227,17 @@ def test_texts_are_redacted_before_any_stage_reads_them(folder: Path, function: 
     run_job(job, str(folder / "secret"), str(folder / "out"), QUIET)
     text = read_all_text(folder / "out")
     assert not re.search(r"@shop|shop\.example|30 1234567|can't hide|carl|dora|eve|fay|gus", text) and "[mail]" in text
-    found = {row["row_id"]: row for row in read_rows(folder / "out")}
-    assert len(found) == len(rows)
-    assert found["secret"]["question"] == "Call [phone]?" and found["secret"]["context"] == ["Write to [mail].", None]
-    assert found["secret"]["passage_ids"] == ["mails/[mail]", None]
-    assert {at["passage_id"] for i in range(4) for at in found[f"r{i}"]["evidence"]} >= {"id of [mail]"}
+    rows_by_id = {row["row_id"]: row for row in read_rows(folder / "out")}
+    assert len(rows_by_id) == len(rows)
+    assert rows_by_id["secret"]["question"] == "Call [phone]?" and rows_by_id["secret"]["context"] == ["Write to [mail].", None]
+    assert rows_by_id["secret"]["passage_ids"] == ["mails/[mail]", None]
+    assert {evidence["passage_id"] for i in range(4) for evidence in rows_by_id[f"r{i}"]["evidence"]} >= {"id of [mail]"}
     for name in ("raises", "opens", "id raises"):
-        row = found[name]
+        row = rows_by_id[name]
         assert (row["status"], row["question"], row["context"], row["response"]) == ("error", None, None, None)
         assert row["passage_ids"] is None
         assert row["error"].startswith("redact: ")
-    assert sum(row["status"] == "ok" for row in found.values()) == 5
+    assert sum(row["status"] == "ok" for row in rows_by_id.values()) == 5
     first_identity = redaction_identity(f"hide_it:{function}")
     assert make_fingerprint(job)["redact"] == first_identity and first_identity["name"] == f"hide_it:{function}"
     (folder / "hide_it.py").write_text(HIDE + "# changed\n")

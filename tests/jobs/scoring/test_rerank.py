@@ -117,9 +117,9 @@ def test_plan_counts_the_tokens_that_the_reranker_reads(tiny_model: str) -> None
     table = make_stages(reranking_job)[0](
         pa.Table.from_pylist([{"row_key": i, "row_id": str(i), "status": "ok", **r} for i, r in enumerate(ROWS)], schema=LOGS)
     )
-    (counted,) = count_stretches(reranking_job, [table])
+    (stretch,) = count_stretches(reranking_job, [table])
     used = [use for row in run(reranking_job) for use in row["usage"] or () if use["name"] == "rerank"]
-    assert counted.asked["rerank"].tokens == sum(use["tokens_computed"] + use["tokens_reused"] for use in used) > 0
+    assert stretch.asked["rerank"].tokens == sum(use["tokens_computed"] + use["tokens_reused"] for use in used) > 0
     assert "rerank" not in count_stretches(job(tiny_model, None), [table])[0].asked
 
 

@@ -68,8 +68,8 @@ def test_the_interval_allows_for_unseen_hallucinations() -> None:
     assert none_flagged.high > 0.2  # no flagged row is labeled, so all may be hallucinated
     last = estimate_share(build_powered_cells(np.arange(20) == 0, np.zeros(20), make_sample(list(range(1, 20)), [False] * 19)))
     assert last.high > 0.04  # the only unlabeled row is the only flagged row
-    one = estimate_share(build_powered_cells(flagged, scores, make_sample([3], [True])))
-    assert one.high > 0.95 and one.low < 0.2
+    share = estimate_share(build_powered_cells(flagged, scores, make_sample([3], [True])))
+    assert share.high > 0.95 and share.low < 0.2
 
 
 def test_bands_have_enough_labels_and_separate_the_verdicts() -> None:

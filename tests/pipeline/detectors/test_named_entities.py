@@ -83,12 +83,12 @@ def test_entities_have_kinds() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "One of them said no.",
+        "One of them answered no.",
         "1. Call the desk.",
         "2) Wait.",
         "First, call the desk.",
         "At first it works.",
-        "As passage 2 says, and passages 1 and 3.",
+        "As passage 2 states, and passages 1 and 3.",
         "It is free.",
         "$20 an hour"[4:],
     ],

@@ -80,9 +80,11 @@ def test_a_batch_has_the_columns_of_any_member(serve: Serve) -> None:
 
 
 def test_an_unreachable_server_ends_the_run(serve: Serve) -> None:
-    gone = Slm.model_validate({"name": "g", "model": "m", "engine": {"kind": "server", "base_url": "http://127.0.0.1:9/v1"}})
+    unreachable = Slm.model_validate(
+        {"name": "g", "model": "m", "engine": {"kind": "server", "base_url": "http://127.0.0.1:9/v1"}}
+    )
     with raises("server.unreachable", where="SLM 'g': http://127.0.0.1:9/v1"):
-        list(score_served_rows([ROW], gone))
+        list(score_served_rows([ROW], unreachable))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_german_answer_that_cites_english_words_is_german() -> None:
 @pytest.mark.parametrize("quoted", ['"{}"', "„{}“", "«{}»", "{}", "> {}\n"])
 def test_an_english_answer_that_quotes_a_german_sentence_is_english(quoted: str) -> None:
     quotation = quoted.format("Die Kündigungsfrist beträgt drei Monate zum Quartalsende.")
-    answer = f"The contract says: {quotation} That means three months to the end of a quarter. You have to write a letter."
+    answer = f"The contract states: {quotation} That means three months to the end of a quarter. You have to write a letter."
     assert detect_row_language(None, GERMAN_PASSAGES, answer, ENGLISH) == "en"
     assert detect_row_language("Wie lange ist die Frist?", GERMAN_PASSAGES, answer, ENGLISH) == "en"
 

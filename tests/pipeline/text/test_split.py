@@ -36,8 +36,8 @@ CASES = {
         "Done",
     ],
     "Run this:\n```python\nx = 1\nprint(x)\n```\nThat is all.": ["Run this:", "x = 1", "print(x)", "That is all."],
-    "A paragraph that a terminal has wrapped at some column goes on in\nthe next line. And ends.": [
-        "A paragraph that a terminal has wrapped at some column goes on in\nthe next line.",
+    "A paragraph that a terminal has wrapped at some column continues in\nthe next line. And ends.": [
+        "A paragraph that a terminal has wrapped at some column continues in\nthe next line.",
         "And ends.",
     ],
     "今天天气好。我们去公园！": ["今天天气好。", "我们去公园！"],
@@ -51,8 +51,8 @@ CASES = {
     "Use a v. small pan (approx. five cups, min. size), e.g. an iron one.": [
         "Use a v. small pan (approx. five cups, min. size), e.g. an iron one."
     ],
-    'He said (in Hello! magazine) "Why?" and left, etc.) on Sat. and Sun. by a link such as a?include=b': [
-        'He said (in Hello! magazine) "Why?" and left, etc.) on Sat. and Sun. by a link such as a?include=b'
+    'He asked (in Hello! magazine) "Why?" and left, etc.) on Sat. and Sun. by a link such as a?include=b': [
+        'He asked (in Hello! magazine) "Why?" and left, etc.) on Sat. and Sun. by a link such as a?include=b'
     ],
     'He left. "She stayed." (They slept.) **All** slept. “Why?” ¡Eh! ¿Qué?': [
         "He left.",
@@ -126,7 +126,7 @@ CITED = {
     "[1] It opens. [2] It closes.": ["[1] It opens.", "[2] It closes."],
     "It opens.\n\n[1]\n[2]": ["It opens.\n\n[1]\n[2]"],
     "[1]\n[2]\nIt opens.": ["[1]\n[2]\nIt opens."],
-    "It opens. (Passage 2 says at six.) It closes.": ["It opens.", "(Passage 2 says at six.)", "It closes."],
+    "It opens. (Passage 2 states at six.) It closes.": ["It opens.", "(Passage 2 states at six.)", "It closes."],
     "It begins. [1] is odd. [1](https://a.org) It ends.": ["It begins.", "[1] is odd.", "[1](https://a.org) It ends."],
     "[1]": ["[1]"],
 }

@@ -112,8 +112,8 @@ def test_passages_that_rows_share_are_measured_once(reranker: RerankStage) -> No
 
 def test_later_stages_get_the_best_passages_first(reranker: RerankStage) -> None:
     table = reranker(make_question_table([None, *PASSAGES], PASSAGES[:1]))
-    places, (ordered, single) = select_ok_rows(table, keep_best=2)
-    assert places == [0, 1] and ordered.keep_best == 2 and single.keep_best is None
+    row_numbers, (ordered, single) = select_ok_rows(table, keep_best=2)
+    assert row_numbers == [0, 1] and ordered.keep_best == 2 and single.keep_best is None
     order = table["passage_order"][0].as_py()
     assert ordered.context == [[None, *PASSAGES][i] for i in order[:-1]] and order[-1] == 0
     assert table["context"].to_pylist() == [[None, *PASSAGES], PASSAGES[:1]]

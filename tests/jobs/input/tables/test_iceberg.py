@@ -125,8 +125,8 @@ def test_renamed_nested_fields_are_read_by_the_library(catalog: Catalog, find: F
     logs.append(rows)
     with logs.update_schema() as update:
         update.rename_column("meta.lang", "language")
-    logs_found = find()
-    assert isinstance(logs_found.files[0].view, IcebergScan) and read_rows(logs_found)[0]["meta"] == {"language": "en"}
+    found_logs = find()
+    assert isinstance(found_logs.files[0].view, IcebergScan) and read_rows(found_logs)[0]["meta"] == {"language": "en"}
 
 
 def test_deletes_add_no_rows_and_rewrites_are_refused(logs: Table, find: Find) -> None:

@@ -45,7 +45,7 @@ class Reader:
             time.sleep(0.05)
         return files[0]
 
-    def asked(self) -> set[str]:
+    def requested_schemes(self) -> set[str]:
         """Return the URL schemes that the page requested."""
         events = [json.loads(entry["message"])["message"] for entry in self.chrome.get_log("performance")]
         sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]

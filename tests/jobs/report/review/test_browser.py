@@ -75,7 +75,7 @@ def test_forty_sentences_are_labeled_by_keys_with_reload_and_undo(scored: Path, 
     assert all(json.loads(line) in lines for line in before.splitlines()) and len(lines) == 42
     assert sum("start" not in line and "end" not in line for line in lines) == 1
     for reviewer in (ana, other):
-        assert reviewer.asked() <= {"file", "blob"} and reviewer.chrome.get_log("browser") == []
+        assert reviewer.requested_schemes() <= {"file", "blob"} and reviewer.chrome.get_log("browser") == []
 
 
 def check_lines(output: Path, file: Path) -> None:
@@ -105,8 +105,8 @@ def test_log_texts_do_not_run_and_offsets_count_characters(tmp_path: Path, reade
         "row_id": f"id {EVIL}", "question": EVIL, "context": [EVIL, "", None, "x" * 9000], "response": " ".join(texts),
         "sentences": spans,
     }  # fmt: skip
-    others = [raw_row(i, i, "correct", np.random.default_rng(i)) for i in range(1, 9)]
-    output = write_output(tmp_path / "out </script> é", {f"t={'%3Cimg src=x%3E'}": [row, *others]}, job())
+    other_rows = [raw_row(i, i, "correct", np.random.default_rng(i)) for i in range(1, 9)]
+    output = write_output(tmp_path / "out </script> é", {f"t={'%3Cimg src=x%3E'}": [row, *other_rows]}, job())
     page = page_of(output)
     ana = reader()
     ana.open(page, f"<img src=x onerror='window.planted = 4'> {EVIL[:30]}")
@@ -126,7 +126,7 @@ def test_log_texts_do_not_run_and_offsets_count_characters(tmp_path: Path, reade
         (spans[0]["start"], spans[0]["end"], "unsure"), (spans[1]["start"], spans[1]["end"], "supported"),
     ]  # fmt: skip
     assert lines[0]["row_id"] == row["row_id"] and lines[0]["partition"] == "t=<img src=x>" and "stratum" not in lines[0]
-    assert ana.asked() <= {"file", "blob"} and ana.chrome.get_log("browser") == []
+    assert ana.requested_schemes() <= {"file", "blob"} and ana.chrome.get_log("browser") == []
 
 
 def test_labels_of_an_earlier_sample_are_not_lost(scored: Path, reader: Open) -> None:

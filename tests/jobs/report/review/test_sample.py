@@ -86,9 +86,9 @@ def test_a_sample_depends_on_rows_not_on_files(
     assert len(drawn_rows) == len(set(drawn_rows)) == min(size, scored_count)
     assert sum(count for _, count in sample.strata.values()) == scored_count
     drawn = Counter(stratum or "" for *_, stratum, _ in drawn_rows)
-    for name, (taken, count) in sample.strata.items():
+    for name, (drawn_rows, count) in sample.strata.items():
         weights = [1 / p for *_, stratum, p in drawn_rows if (stratum or "") == name]
-        assert drawn[name] == taken and sum(weights) == pytest.approx(count)
+        assert drawn[name] == drawn_rows and sum(weights) == pytest.approx(count)
         assert stratified == bool(name)
     named = {f"r{i}": score for i, score in enumerate(scores)}
     assert all(named[row_id] is not None for row_id, *_ in drawn_rows)
@@ -119,8 +119,8 @@ def test_inclusion_probabilities_are_right_and_weights_unbiased(tmp_path: Path, 
     assert abs(np.mean(estimates) - sum(values)) < 4 * np.std(estimates) / np.sqrt(SEEDS)
     # The first row is random: each stratum comes first as often as its share of the sample.
     assert len(sample.strata) == (4 if stratified else 1)
-    for name, (taken, _) in sample.strata.items():
-        share = taken / 16
+    for name, (drawn_rows, _) in sample.strata.items():
+        share = drawn_rows / 16
         assert abs(first[name or None] - SEEDS * share) <= 4 * np.sqrt(SEEDS * share * (1 - share)), name
 
 
@@ -129,8 +129,10 @@ def test_a_stratified_sample_has_more_flagged_and_near_rows(tmp_path: Path) -> N
     output = write_scored(tmp_path, {"a.parquet": [scored_row(i, v) for i, v in enumerate(values)]}, row_group=33)
     sample = draw_sample(output, 40, stratified=True)
     near, far = "near the threshold", "far from the threshold"
-    assert sample.strata.keys() == {f"{verdict}, {how}" for verdict in ("flagged", "supported") for how in (near, far)}
-    assert {name: taken for name, (taken, _) in sample.strata.items()} == {
+    assert sample.strata.keys() == {
+        f"{verdict}, {distance}" for verdict in ("flagged", "supported") for distance in (near, far)
+    }
+    assert {name: drawn_rows for name, (drawn_rows, _) in sample.strata.items()} == {
         f"flagged, {far}": 11, f"flagged, {near}": 7, f"supported, {far}": 11, f"supported, {near}": 11,
     }  # fmt: skip
     distances: dict[str, list[float]] = {}
