@@ -68,5 +68,5 @@ def test_deaths_of_tasks_and_errors_without_a_death(handle: Handle) -> None:
     assert error is not None and error.code == "model.worker-died"
     assert explain_death(ValueError("no process died"), STAGES, handle) is None
     slow = OSError("When reading 'a' in bucket 'b': AWS Error SLOW_DOWN during GetObject operation")
-    error = find_own_error(slow)
-    assert error is not None and error.code == "store.gave-way" and find_own_error(OSError("another")) is None
+    store_error = find_own_error(slow)
+    assert store_error is not None and store_error.code == "store.gave-way" and find_own_error(OSError("another")) is None

@@ -86,9 +86,9 @@ def test_a_sample_depends_on_rows_not_on_files(
     assert len(drawn_rows) == len(set(drawn_rows)) == min(size, scored_count)
     assert sum(count for _, count in sample.strata.values()) == scored_count
     drawn = Counter(stratum or "" for *_, stratum, _ in drawn_rows)
-    for name, (drawn_rows, count) in sample.strata.items():
+    for name, (selected, count) in sample.strata.items():
         weights = [1 / p for *_, stratum, p in drawn_rows if (stratum or "") == name]
-        assert drawn[name] == drawn_rows and sum(weights) == pytest.approx(count)
+        assert drawn[name] == selected and sum(weights) == pytest.approx(count)
         assert stratified == bool(name)
     named = {f"r{i}": score for i, score in enumerate(scores)}
     assert all(named[row_id] is not None for row_id, *_ in drawn_rows)
@@ -119,8 +119,8 @@ def test_inclusion_probabilities_are_right_and_weights_unbiased(tmp_path: Path, 
     assert abs(np.mean(estimates) - sum(values)) < 4 * np.std(estimates) / np.sqrt(SEEDS)
     # The first row is random: each stratum comes first as often as its share of the sample.
     assert len(sample.strata) == (4 if stratified else 1)
-    for name, (drawn_rows, _) in sample.strata.items():
-        share = drawn_rows / 16
+    for name, (selected, _) in sample.strata.items():
+        share = selected / 16
         assert abs(first[name or None] - SEEDS * share) <= 4 * np.sqrt(SEEDS * share * (1 - share)), name
 
 
@@ -132,7 +132,7 @@ def test_a_stratified_sample_has_more_flagged_and_near_rows(tmp_path: Path) -> N
     assert sample.strata.keys() == {
         f"{verdict}, {distance}" for verdict in ("flagged", "supported") for distance in (near, far)
     }
-    assert {name: drawn_rows for name, (drawn_rows, _) in sample.strata.items()} == {
+    assert {name: selected for name, (selected, _) in sample.strata.items()} == {
         f"flagged, {far}": 11, f"flagged, {near}": 7, f"supported, {far}": 11, f"supported, {near}": 11,
     }  # fmt: skip
     distances: dict[str, list[float]] = {}
