@@ -36,7 +36,7 @@ def build_page() -> str:
     records = {name: _list_records(command) for name, command in group.commands.items()}
     counts = Counter(record for options in records.values() for record in options)
     shared = [record for record, count in counts.items() if count >= SHARED_BY]
-    lines = [HEAD, *map(_render_record, _list_records(group))]
+    lines = [HEAD, *(_render_record(record) for record in _list_records(group) if "completion" not in record[0])]
     lines.append("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
     lines += [f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()]
     for panel, commands in groupby(group.commands.items(), key=lambda item: item[1].rich_help_panel):

@@ -20,8 +20,8 @@ Each has a code: `config.unknown-key` for an unknown key, a code below, or a cod
 FIELD = re.compile(r"\{(\w+)[^{}]*\}")
 """A field, with its format."""
 
-FIRST_CLAUSE = re.compile(r".{30,}?(?=[:;.]\s|[:.]?$)|.*")
-"""What is wrong: the first clause of a text that ends after 30 characters or later."""
+FIRST_CLAUSE = re.compile(r".{27,}?(?=[:;.]\s|[:.]?$)|.*")
+"""What is wrong: the first clause of a text that ends after 27 characters or later."""
 
 
 def collect_faults() -> list[Message]:
