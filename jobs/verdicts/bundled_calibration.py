@@ -32,7 +32,7 @@ def load_bundled_detectors_calibration() -> Calibration:
     """Load the calibration of the three detectors alone, for rows that are judged one by one.
 
     It was measured with word frequencies of the row's own context. A run of the three detectors uses a quantile instead.
-    `python -m tests.benchmarks.alone` makes the file.
+    `python -m tests.benchmarks.detectors_only` makes the file.
     """
     return Calibration.from_json(DETECTORS_FILE.read_text(encoding="utf-8"))
 

@@ -20,7 +20,7 @@ HANDBOOK = Path(__file__).parents[2] / "jobs" / "data" / "handbook" / "logs"
 Prompts = list[list[int]]
 
 
-def handbook_prompts(builder: PromptBuilder, count: int) -> Prompts:
+def build_handbook_prompts(builder: PromptBuilder, count: int) -> Prompts:
     """The first prompts of the bundled logs, as the job makes them."""
     nlp = load_splitter("sentencizer", "en")
     prompts: Prompts = []
@@ -33,51 +33,61 @@ def handbook_prompts(builder: PromptBuilder, count: int) -> Prompts:
     return prompts[:count]
 
 
-def score(slm: Slm, orders: list[list[int]], count: int, result: Any) -> None:
+def score_prompts(slm: Slm, orders: list[list[int]], count: int, result: Any) -> None:
     """Score the same prompts once an order, in one process with one engine; puts log P(yes), log P(no) back in place."""
     engine = slm.load_engine(threads=multiprocessing.cpu_count())
     builder = PromptBuilder(slm, engine.tokenizer)
-    prompts = handbook_prompts(builder, count)
-    found = []
+    prompts = build_handbook_prompts(builder, count)
+    results = []
     for order in orders:
-        out = engine.label_logprobs([prompts[i] for i in order], [*builder.yes, *builder.no]).logprobs
-        both = np.stack([np.logaddexp.reduce(part, axis=1) for part in np.split(out, [len(builder.yes)], axis=1)], axis=1)
-        back = np.empty_like(both)
-        back[order] = both
-        found.append(back)
-    result.put(found)
+        logprobs = engine.label_logprobs([prompts[i] for i in order], [*builder.yes, *builder.no]).logprobs
+        yes_no = np.stack(
+            [np.logaddexp.reduce(part, axis=1) for part in np.split(logprobs, [len(builder.yes)], axis=1)], axis=1
+        )
+        in_prompt_order = np.empty_like(yes_no)
+        in_prompt_order[order] = yes_no
+        results.append(in_prompt_order)
+    result.put(results)
 
 
-def in_process(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
+def run_in_process(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
     """Each engine gets a process of its own: both set thread counts and environment for themselves."""
     context = multiprocessing.get_context("spawn")
     result = context.Queue()
-    process = context.Process(target=score, args=(slm, orders, count, result))
+    process = context.Process(target=score_prompts, args=(slm, orders, count, result))
     process.start()
-    found: list[Any] = result.get(timeout=600)
+    results: list[Any] = result.get(timeout=600)
     process.join()
-    return found
+    return results
 
 
-def differences(dtype: str, count: int, adapter: str | None = None) -> dict[str, float]:
+def compare_engines(dtype: str, count: int, adapter: str | None = None) -> dict[str, float]:
     """Largest and mean absolute difference of log P(yes) and log P(no) between vLLM and transformers."""
     order = list(range(count))
-    (vllm,) = in_process(_slm("vllm", dtype, adapter), [order], count)
-    (reference,) = in_process(_slm("transformers", dtype, adapter), [order], count)
-    apart = np.abs(vllm - reference)
-    return {"max": float(apart.max()), "mean": float(apart.mean()), "log_odds_sigma": float((vllm[:, 0] - vllm[:, 1]).std())}
+    (vllm,) = run_in_process(_make_slm("vllm", dtype, adapter), [order], count)
+    (reference,) = run_in_process(_make_slm("transformers", dtype, adapter), [order], count)
+    differences = np.abs(vllm - reference)
+    return {
+        "max": float(differences.max()),
+        "mean": float(differences.mean()),
+        "log_odds_sigma": float((vllm[:, 0] - vllm[:, 1]).std()),
+    }
 
 
-def noise(dtype: str, count: int) -> dict[str, float]:
+def measure_noise(dtype: str, count: int) -> dict[str, float]:
     """What another order, so other batches, changes in vLLM alone; each order has an engine of its own, with an empty cache."""
     order = list(range(count))
-    (a,) = in_process(_slm("vllm", dtype), [order], count)
-    (b,) = in_process(_slm("vllm", dtype), [random.Random(1).sample(order, count)], count)
-    odds = (a - b)[:, 0] - (a - b)[:, 1]
-    return {"max": float(np.abs(a - b).max()), "mean": float(np.abs(a - b).mean()), "log_odds_max": float(np.abs(odds).max())}
+    (first,) = run_in_process(_make_slm("vllm", dtype), [order], count)
+    (shuffled,) = run_in_process(_make_slm("vllm", dtype), [random.Random(1).sample(order, count)], count)
+    odds = (first - shuffled)[:, 0] - (first - shuffled)[:, 1]
+    return {
+        "max": float(np.abs(first - shuffled).max()),
+        "mean": float(np.abs(first - shuffled).mean()),
+        "log_odds_max": float(np.abs(odds).max()),
+    }
 
 
-def _slm(engine: str, dtype: str, adapter: str | None = None) -> Slm:
+def _make_slm(engine: str, dtype: str, adapter: str | None = None) -> Slm:
     return Slm.model_validate({"name": engine, "engine": engine, "dtype": dtype, "adapter": adapter})
 
 
@@ -87,9 +97,9 @@ if __name__ == "__main__":
     parser.add_argument("--prompts", type=int, default=200)
     parser.add_argument("--adapter", help="bundled adapter, or a folder")
     options = parser.parse_args()
-    found = {
+    results = {
         "dtype": options.dtype,
-        "vllm_vs_transformers": differences(options.dtype, options.prompts, options.adapter),
-        "vllm_shuffled": noise(options.dtype, options.prompts),
+        "vllm_vs_transformers": compare_engines(options.dtype, options.prompts, options.adapter),
+        "vllm_shuffled": measure_noise(options.dtype, options.prompts),
     }
-    print(json.dumps(found, indent=1))
+    print(json.dumps(results, indent=1))

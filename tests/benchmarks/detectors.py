@@ -27,22 +27,22 @@ from ragassay.pipeline.rows import Row
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 
 BLOCK = 256
-_known: dict[str, Any] = {}
+_state: dict[str, Any] = {}
 
 
-def start(frequencies: DocumentFrequencies) -> None:
+def keep_frequencies(frequencies: DocumentFrequencies) -> None:
     """What a worker keeps."""
-    _known["frequencies"] = frequencies
+    _state["frequencies"] = frequencies
 
 
-def work(task: tuple[list[Row], list[Detector]]) -> int:
+def detect_block(task: tuple[list[Row], list[Detector]]) -> int:
     """Detect in one block; gives its rows."""
     rows, detectors = task
-    run_detectors(rows, detectors, "en", _known["frequencies"], 1)
+    run_detectors(rows, detectors, "en", _state["frequencies"], 1)
     return len(rows)
 
 
-def read(path: str) -> list[Row]:
+def read_rows(path: str) -> list[Row]:
     """Rows with their sentences."""
     frame = pl.read_parquet(path if path.endswith(".parquet") else f"{path}/**/*.parquet", hive_partitioning=False)
     rows = frame.select("question", "context", "response").to_dicts()
@@ -63,15 +63,15 @@ def main() -> None:
     parser.add_argument("--ner")
     parser.add_argument("--embedding", action="store_true")
     options = parser.parse_args()
-    found = read(options.logs)
-    rows = (found * (1 + options.rows // len(found)))[: options.rows]
-    frequencies = count_frequencies(stem_content_words(p, "en") for p in sorted({p for row in found for p in row.context}))
-    entities, novelty, near = Entities(name="entities"), Novelty(name="novelty"), Attribution(name="attribution")
+    log_rows = read_rows(options.logs)
+    rows = (log_rows * (1 + options.rows // len(log_rows)))[: options.rows]
+    frequencies = count_frequencies(stem_content_words(p, "en") for p in sorted({p for row in log_rows for p in row.context}))
+    entities, novelty, attribution = Entities(name="entities"), Novelty(name="novelty"), Attribution(name="attribution")
     sets: list[tuple[str, list[Detector], int]] = [
-        ("entities (rules), novelty and TF-IDF", [entities, novelty, near], len(rows)),
+        ("entities (rules), novelty and TF-IDF", [entities, novelty, attribution], len(rows)),
         ("entities (rules)", [entities], len(rows)),
         ("novelty", [novelty], len(rows)),
-        ("attribution, TF-IDF", [near], len(rows)),
+        ("attribution, TF-IDF", [attribution], len(rows)),
     ]
     if options.ner:
         sets.append((f"entities ({options.ner})", [Entities(name="e", ner=options.ner)], len(rows) // 8))
@@ -81,15 +81,15 @@ def main() -> None:
     cores = os.cpu_count() or 1
     table = Table("detectors", "rows", "rows/s", "ratio", "seconds a thousand", title=f"{options.logs}, {cores} cores")
     first = 0.0
-    with ProcessPoolExecutor(cores, initializer=start, initargs=(frequencies,)) as pool:
+    with ProcessPoolExecutor(cores, initializer=keep_frequencies, initargs=(frequencies,)) as pool:
         for name, detectors, size in sets:
             blocks = [(rows[i : i + BLOCK], detectors) for i in range(0, size, BLOCK)]
-            list(pool.map(work, [(rows[:8], detectors)] * cores))  # warm-up: models, stems
+            list(pool.map(detect_block, [(rows[:8], detectors)] * cores))  # warm-up: models, stems
             started = time.perf_counter()
-            done = sum(pool.map(work, blocks))
-            rate = done / (time.perf_counter() - started)
+            row_count = sum(pool.map(detect_block, blocks))
+            rate = row_count / (time.perf_counter() - started)
             first = first or rate
-            table.add_row(name, f"{done:,}", f"{rate:,.0f}", f"{rate / first:.3f}", f"{1000 / rate:.2f}")
+            table.add_row(name, f"{row_count:,}", f"{rate:,.0f}", f"{rate / first:.3f}", f"{1000 / rate:.2f}")
     Console(width=110).print(table)
 
 

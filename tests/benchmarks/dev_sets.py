@@ -16,7 +16,7 @@ import polars as pl
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
 from ragassay.jobs.evaluation.labels import Label, compute_sentence_truth
 from ragassay.pipeline.text.split import load_splitter, split_sentences
-from tests.benchmarks.mix import WRITTEN, held_out, kept_out
+from tests.benchmarks.mix import WRITTEN, is_held_out_context, is_held_out_item
 
 SUMMARIES = 800
 LABEL = pl.Struct({"start": pl.Int64, "end": pl.Int64, "supported": pl.Boolean, "kind": pl.String})
@@ -32,12 +32,12 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
+def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
     """Name and rows of each set."""
-    yield "ragtruth", _with_spans(pl.read_parquet(data / "ragtruth_qa_dev.parquet"))
+    yield "ragtruth", _add_sentence_labels(pl.read_parquet(data / "ragtruth_qa_dev.parquet"))
     yield "handbook", pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test")
     fever = pl.read_parquet(data / "fever.parquet")
-    yield "fever", fever.filter([held_out(context) for context in fever["context"].to_list()])
+    yield "fever", fever.filter([is_held_out_context(context) for context in fever["context"].to_list()])
     yield "nhnet", pl.read_parquet(data / "nhnet.parquet")
     summaries = pl.read_parquet(data / "summedits.parquet")
     contexts = summaries["context"].unique(maintain_order=True).sample(fraction=1, shuffle=True, seed=0).to_frame()
@@ -45,25 +45,27 @@ def dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
     yield "everyday", pl.read_parquet(DEMO / "**/*.parquet").filter(pl.col("part") == "everyday")
     for name in ("statements", "answers"):
         written = pl.read_parquet(WRITTEN / f"{name}.parquet")
-        yield f"written_{name}", written.filter([kept_out(item) for item in written["item"]])
+        yield f"written_{name}", written.filter([is_held_out_item(item) for item in written["item"]])
 
 
-def _with_spans(frame: pl.DataFrame) -> pl.DataFrame:
+def _add_sentence_labels(frame: pl.DataFrame) -> pl.DataFrame:
     """RAGTruth's unsupported spans as sentence labels."""
     nlp = load_splitter("sentencizer", "en")
     labels = []
     for row, spans in zip(frame.iter_rows(named=True), split_sentences(nlp, frame["response"].to_list()), strict=True):
         truth = compute_sentence_truth(spans, row["spans"], Label.CORRECT if row["label"] == "correct" else Label.WRONG)
-        known = zip(spans, truth, strict=True)
-        labels.append([{"start": a, "end": b, "supported": good} for (a, b), good in known if good is not None])
+        labeled = zip(spans, truth, strict=True)
+        labels.append([{"start": a, "end": b, "supported": good} for (a, b), good in labeled if good is not None])
     return frame.with_columns(pl.Series("sentence_labels", labels))
 
 
-def _row(name: str, number: int, row: dict[str, Any]) -> dict[str, Any]:
-    said = row.get("sentence_labels")
-    if said is None and "kind" in row:
-        said = [{"start": 0, "end": len(row["response"]), "supported": row["label"] == "correct", "kind": row["kind"]}]
-    labels = [{key: label.get(key) for key in ("start", "end", "supported", "kind")} for label in said or []]
+def _make_row(name: str, number: int, row: dict[str, Any]) -> dict[str, Any]:
+    sentence_labels = row.get("sentence_labels")
+    if sentence_labels is None and "kind" in row:
+        sentence_labels = [
+            {"start": 0, "end": len(row["response"]), "supported": row["label"] == "correct", "kind": row["kind"]}
+        ]
+    labels = [{key: label.get(key) for key in ("start", "end", "supported", "kind")} for label in sentence_labels or []]
     kept = {key: row.get(key) for key in ("item", "context", "response", "label")}
     question = row["question"] or "Is the statement right?"  # a set of claims has none, and who has no question is not scored
     return {**kept, "row_id": f"{name}-{number}", "dev_set": name, "question": question, "sentence_labels": labels or None}
@@ -71,8 +73,8 @@ def _row(name: str, number: int, row: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Write them."""
-    for name, frame in dev_sets(Path(sys.argv[1])):
-        rows = [_row(name, number, row) for number, row in enumerate(frame.to_dicts())]
+    for name, frame in read_dev_sets(Path(sys.argv[1])):
+        rows = [_make_row(name, number, row) for number, row in enumerate(frame.to_dicts())]
         target = Path(sys.argv[2], f"set={name}", "rows.parquet")
         target.parent.mkdir(parents=True, exist_ok=True)
         table = pl.DataFrame(rows, schema=SCHEMA)

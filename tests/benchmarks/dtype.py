@@ -16,7 +16,7 @@ from typing import Any
 from ragassay.pipeline.engines.dtype import detect_cpu_dtype
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from tests.benchmarks.agreement import HANDBOOK, handbook_prompts
+from tests.benchmarks.agreement import HANDBOOK, build_handbook_prompts
 
 DTYPES = ("bfloat16", "float32")
 TREES = 3
@@ -31,11 +31,11 @@ def pretend_avx2() -> None:
         setattr(torch.cpu, name, lambda: False)
 
 
-def serve(slm: Slm, count: int) -> float:
+def measure_serving(slm: Slm, count: int) -> float:
     """Prompt tokens computed a second by vLLM."""
     engine = slm.load_engine(threads=multiprocessing.cpu_count())
     builder = PromptBuilder(slm, engine.tokenizer)
-    prompts = sorted(handbook_prompts(builder, 2 * count))
+    prompts = sorted(build_handbook_prompts(builder, 2 * count))
     labels = [*builder.yes, *builder.no]
     engine.label_logprobs(prompts[:8], labels)
     started = time.perf_counter()
@@ -43,7 +43,7 @@ def serve(slm: Slm, count: int) -> float:
     return float(output.tokens_computed.sum() / (time.perf_counter() - started))
 
 
-def train(slm: Slm, count: int) -> float:
+def measure_training(slm: Slm, count: int) -> float:
     """Tokens of trees a second, forward and backward."""
     import torch
 
@@ -53,7 +53,7 @@ def train(slm: Slm, count: int) -> float:
     from ragassay.pipeline.engines.prepare import load_tokenizer
     from ragassay.pipeline.text.split import load_splitter
     from ragassay.pipeline.training.lora import load_for_training
-    from tests.benchmarks.tuning import PACK, packed
+    from tests.benchmarks.tuning import PACK, run_trees
 
     torch.set_num_threads(multiprocessing.cpu_count())
     builder = PromptBuilder(slm, load_tokenizer(slm))
@@ -61,10 +61,10 @@ def train(slm: Slm, count: int) -> float:
     examples = read_examples(logs, LabelSource("label"), Columns(), builder, load_splitter("sentencizer", "en"), 4096)
     first, *groups = split_large_groups(examples.groups, PACK)[: TREES + 1]
     model = load_for_training(slm, rank=16, layers=16, seed=0)
-    packed(model, first.units, (builder.yes, builder.no))
+    run_trees(model, first.units, (builder.yes, builder.no))
     started = time.perf_counter()
     for group in groups:
-        packed(model, group.units, (builder.yes, builder.no))
+        run_trees(model, group.units, (builder.yes, builder.no))
     return sum(group.tokens for group in groups) / (time.perf_counter() - started)
 
 
@@ -73,7 +73,7 @@ def measure(way: str, dtype: str, count: int, avx2: bool, result: Any) -> None:
     if avx2:
         pretend_avx2()
     slm = Slm.model_validate({"name": "m", "dtype": dtype})
-    result.put({"serve": serve, "train": train}[way](slm, count))
+    result.put({"serve": measure_serving, "train": measure_training}[way](slm, count))
 
 
 def main() -> None:
@@ -84,7 +84,10 @@ def main() -> None:
     parser.add_argument("--avx2", action="store_true")
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
-    found: dict[str, Any] = {"auto on this processor": detect_cpu_dtype(), "kernels": "AVX2" if options.avx2 else "all it has"}
+    results: dict[str, Any] = {
+        "auto on this processor": detect_cpu_dtype(),
+        "kernels": "AVX2" if options.avx2 else "all it has",
+    }
     for way in ("serve", "train"):
         rates: dict[str, list[float]] = {dtype: [] for dtype in DTYPES}
         for _ in range(options.rounds):
@@ -94,10 +97,10 @@ def main() -> None:
                 process.start()
                 rates[dtype].append(result.get(timeout=1800))
                 process.join()
-        medians = {dtype: statistics.median(each) for dtype, each in rates.items()}
-        found[way] = {dtype: [round(rate) for rate in each] for dtype, each in rates.items()}
-        found[way]["float32 / bfloat16"] = round(medians["float32"] / medians["bfloat16"], 2)
-    print(json.dumps(found, indent=1))
+        medians = {dtype: statistics.median(dtype_rates) for dtype, dtype_rates in rates.items()}
+        results[way] = {dtype: [round(rate) for rate in dtype_rates] for dtype, dtype_rates in rates.items()}
+        results[way]["float32 / bfloat16"] = round(medians["float32"] / medians["bfloat16"], 2)
+    print(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

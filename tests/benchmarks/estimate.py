@@ -45,14 +45,14 @@ class Logs:
 
 
 @dataclass(frozen=True)
-class Line:
+class Coverage:
     """What draws gave: share of the intervals that hold the truth, and their mean width, by method."""
 
-    held: dict[str, float]
+    covered: dict[str, float]
     width: dict[str, float]
 
 
-def simulated(judge: str, rate: float, rng: np.random.Generator, rows: int = ROWS) -> Logs:
+def simulate_logs(judge: str, rate: float, rng: np.random.Generator, rows: int = ROWS) -> Logs:
     """Logs under a judge that flags as many as are hallucinated, at least one in 20."""
     wrong = rng.permutation(rows) < round(rate * rows)
     scores = rng.normal(size=rows) - JUDGES[judge] * wrong
@@ -60,7 +60,7 @@ def simulated(judge: str, rate: float, rng: np.random.Generator, rows: int = ROW
     return Logs(wrong, flagged | (judge == "flags all"), scores)
 
 
-def strata_of(logs: Logs, design: str) -> Ints:
+def assign_strata(logs: Logs, design: str) -> Ints:
     """Stratum of every response."""
     if design == "random":
         return np.zeros(len(logs.wrong), dtype=np.int64)
@@ -69,25 +69,25 @@ def strata_of(logs: Logs, design: str) -> Ints:
         return third.astype(np.int64)
     tau = logs.scores[logs.flagged].max()
     margin = np.abs(logs.scores - tau)
-    near = margin <= np.quantile(margin, 0.25)
-    number: Ints = np.unique(2 * logs.flagged + near, return_inverse=True)[1].astype(np.int64)
+    is_near = margin <= np.quantile(margin, 0.25)
+    number: Ints = np.unique(2 * logs.flagged + is_near, return_inverse=True)[1].astype(np.int64)
     return number
 
 
-def drawn(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator) -> LabeledSample:
+def draw_labels(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator) -> LabeledSample:
     """As many labels of each stratum, whatever its size."""
     number = int(strata.max()) + 1
     rows, weights = [], []
     for stratum in range(number):
-        mine = np.flatnonzero(strata == stratum)
-        count = min(len(mine), labels // number)
-        rows.append(rng.choice(mine, count, replace=False))
-        weights.append(np.full(count, len(mine) / count))
+        members = np.flatnonzero(strata == stratum)
+        count = min(len(members), labels // number)
+        rows.append(rng.choice(members, count, replace=False))
+        weights.append(np.full(count, len(members) / count))
     chosen = np.concatenate(rows)
     return LabeledSample(chosen, logs.wrong[chosen], np.concatenate(weights), strata[chosen])
 
 
-def normal_ppi(logs: Logs, sample: LabeledSample) -> ShareEstimate:
+def estimate_normal_ppi(logs: Logs, sample: LabeledSample) -> ShareEstimate:
     """PPI++ on the verdict as the papers have it, with the finite population's correction; no strata, but weights."""
     weights = sample.weights / sample.weights.sum()
     flagged, hallucinated = logs.flagged[sample.rows].astype(float), sample.hallucinated.astype(float)
@@ -103,40 +103,40 @@ def normal_ppi(logs: Logs, sample: LabeledSample) -> ShareEstimate:
 METHODS: dict[str, Callable[[Logs, LabeledSample], ShareEstimate]] = {
     "estimate": lambda logs, sample: estimate_share(build_powered_cells(logs.flagged, logs.scores, sample)),
     "labels alone": lambda logs, sample: estimate_share(build_classical_cells(len(logs.wrong), sample)),
-    "PPI++, normal": normal_ppi,
+    "PPI++, normal": estimate_normal_ppi,
 }
 
 
-def measured(
+def measure_coverage(
     make: Callable[[], Logs], design: str, labels: int, draws: int, rng: np.random.Generator, methods: tuple[str, ...]
-) -> Line:
+) -> Coverage:
     """Draw labels again and again, of new logs now and then."""
-    held = dict.fromkeys(methods, 0)
+    covered = dict.fromkeys(methods, 0)
     width = dict.fromkeys(methods, 0.0)
     for draw in range(draws):
         if draw % max(1, draws // POPULATIONS) == 0:
             logs = make()
-            strata = strata_of(logs, design)
-        sample, truth = drawn(logs, strata, labels, rng), float(logs.wrong.mean())
+            strata = assign_strata(logs, design)
+        sample, truth = draw_labels(logs, strata, labels, rng), float(logs.wrong.mean())
         for name in methods:
-            found = METHODS[name](logs, sample)
-            held[name] += found.low <= truth <= found.high
-            width[name] += found.high - found.low
-    return Line({n: c / draws for n, c in held.items()}, {n: w / draws for n, w in width.items()})
+            estimate = METHODS[name](logs, sample)
+            covered[name] += estimate.low <= truth <= estimate.high
+            width[name] += estimate.high - estimate.low
+    return Coverage({n: c / draws for n, c in covered.items()}, {n: w / draws for n, w in width.items()})
 
 
-def simulation(draws: int, methods: tuple[str, ...] = tuple(METHODS)) -> Iterator[tuple[str, float, int, str, Line]]:
+def simulate(draws: int, methods: tuple[str, ...] = tuple(METHODS)) -> Iterator[tuple[str, float, int, str, Coverage]]:
     """Judge, rate, labels and design of every line of the table, and what was measured."""
     for number, design in enumerate(DESIGNS):
         for labels in (60, 200):
             for judge in JUDGES:
                 for rate in RATES:
                     rng = np.random.default_rng([number, labels, round(100 * rate)])
-                    make = lambda judge=judge, rate=rate, rng=rng: simulated(judge, rate, rng)  # noqa: E731
-                    yield judge, rate, labels, design, measured(make, design, labels, draws, rng, methods)
+                    make = lambda judge=judge, rate=rate, rng=rng: simulate_logs(judge, rate, rng)  # noqa: E731
+                    yield judge, rate, labels, design, measure_coverage(make, design, labels, draws, rng, methods)
 
 
-def labelled(output: str, column: str) -> Logs:
+def read_labeled(output: str, column: str) -> Logs:
     """A scored output whose rows have a boolean column that is true where they are hallucinated."""
     rows = pl.read_parquet(f"{output}/scored", hive_partitioning=True).filter(pl.col("score").is_not_null())
     return Logs(rows[column].to_numpy().astype(bool), (rows["verdict"] == "hallucinated").to_numpy(), rows["score"].to_numpy())
@@ -153,25 +153,25 @@ def main() -> None:
     names = tuple(METHODS)
     head = [*(f"{name}: holds" for name in names), *(f"{name}: width" for name in names), "width / labels alone"]
 
-    def cells(line: Line) -> list[str]:
-        ratio = line.width["estimate"] / line.width["labels alone"]
-        return [*(f"{line.held[n]:.1%}" for n in names), *(f"{line.width[n]:.3f}" for n in names), f"{ratio:.2f}"]
+    def make_cells(coverage: Coverage) -> list[str]:
+        ratio = coverage.width["estimate"] / coverage.width["labels alone"]
+        return [*(f"{coverage.covered[n]:.1%}" for n in names), *(f"{coverage.width[n]:.3f}" for n in names), f"{ratio:.2f}"]
 
-    def show(row: list[str]) -> None:
+    def print_row(row: list[str]) -> None:
         print("| " + " | ".join(row) + " |", flush=True)
 
     if options.output:
-        logs = labelled(options.output, options.label)
-        line = measured(lambda: logs, "random", options.labels, options.draws, np.random.default_rng(0), names)
+        logs = read_labeled(options.output, options.label)
+        coverage = measure_coverage(lambda: logs, "random", options.labels, options.draws, np.random.default_rng(0), names)
         print(f"{len(logs.wrong)} responses, {logs.wrong.mean():.1%} hallucinated, {logs.flagged.mean():.1%} flagged")
-        show(head)
-        show(["---"] * len(head))
-        show(cells(line))
+        print_row(head)
+        print_row(["---"] * len(head))
+        print_row(make_cells(coverage))
         return
-    show(["labels drawn", "labels", "judge", "rate", *head])
-    show(["---"] * (4 + len(head)))
-    for judge, rate, labels, design, line in simulation(options.draws):
-        show([design, str(labels), judge, str(rate), *cells(line)])
+    print_row(["labels drawn", "labels", "judge", "rate", *head])
+    print_row(["---"] * (4 + len(head)))
+    for judge, rate, labels, design, coverage in simulate(options.draws):
+        print_row([design, str(labels), judge, str(rate), *make_cells(coverage)])
 
 
 if __name__ == "__main__":

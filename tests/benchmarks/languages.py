@@ -20,7 +20,7 @@ from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
 HANDBOOK = Path(__file__).parents[2] / "jobs" / "data" / "handbook"
 COLUMNS = ["question", "context", "response"]
 MEASURED = frozenset({"en"})
-ALIKE = {"no": {"no", "da"}, "id": {"id", "ms"}, "hr": {"hr", "sr", "bs"}}
+CONFUSED = {"no": {"no", "da"}, "id": {"id", "ms"}, "hr": {"hr", "sr", "bs"}}
 """Languages that are taken for each other: of none of them is there a measured figure."""
 
 
@@ -29,31 +29,31 @@ def main(data: Path) -> None:
     print("| set | rows | taken for another language | share | by rows without a question | languages |")
     print("| --- | --- | --- | --- | --- | --- |")
     seconds, total = 0.0, 0
-    for name, rows in english_sets(data):
+    for name, rows in read_english_sets(data):
         started = time.perf_counter()
-        found = [detect_row_language(row["question"], row["context"], row["response"], MEASURED) for row in rows]
+        detected = [detect_row_language(row["question"], row["context"], row["response"], MEASURED) for row in rows]
         seconds, total = seconds + time.perf_counter() - started, total + len(rows)
-        codes = Counter(code for code in found if code not in (None, "en"))
-        bare = sum(
+        codes = Counter(code for code in detected if code not in (None, "en"))
+        without_question = sum(
             code not in (None, "en") for code in (detect_row_language(None, None, r["response"], MEASURED) for r in rows)
         )
-        named = ", ".join(f"{code} {count}" for code, count in codes.most_common(5))
+        common = ", ".join(f"{code} {count}" for code, count in codes.most_common(5))
         share = f"{codes.total() / len(rows):.2%}"
-        print(f"| {name} | {len(rows):,} | {codes.total()} | {share} | {bare / len(rows):.2%} | {named} |")
+        print(f"| {name} | {len(rows):,} | {codes.total()} | {share} | {without_question / len(rows):.2%} | {common} |")
     print(f"\n{total:,} rows, {1e6 * seconds / total:.0f} microseconds a row\n")
     print("| language | " + " | ".join(KINDS) + " | sentence without a question | spaCy's examples: another language | right |")
     print("| --- |" + " --- |" * (len(KINDS) + 3))
     for code, answers in BY_LANGUAGE.items():
-        own = [detect_row_language(question, PASSAGES, answer, MEASURED) for question, answer in answers]
+        detected_answers = [detect_row_language(question, PASSAGES, answer, MEASURED) for question, answer in answers]
         bare_sentence = detect_row_language(None, PASSAGES, answers[1][1], MEASURED)
-        examples = [detect_row_language(None, PASSAGES, text, MEASURED) for text in spacy_examples(code)]
-        right = sum(found in ALIKE.get(code, {code}) for found in examples)
-        other = sum(found not in (None, "en") for found in examples)
+        examples = [detect_row_language(None, PASSAGES, text, MEASURED) for text in read_spacy_examples(code)]
+        right = sum(detected in CONFUSED.get(code, {code}) for detected in examples)
+        other = sum(detected not in (None, "en") for detected in examples)
         shown = f"{other} of {len(examples)} | {right}" if examples else "– | –"
-        print(f"| {code} | {' | '.join(map(str, own))} | {bare_sentence} | {shown} |")
+        print(f"| {code} | {' | '.join(map(str, detected_answers))} | {bare_sentence} | {shown} |")
 
 
-def english_sets(data: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def read_english_sets(data: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Sets of English rows: name, rows with question, context and response; rows of statements are a row a statement."""
     for path in sorted([*data.glob("*.parquet"), *(data / "written").glob("*.parquet")]):
         yield path.stem, pq.read_table(path, columns=COLUMNS).to_pylist()
@@ -62,13 +62,13 @@ def english_sets(data: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         yield f"handbook {folder}", [row for file in files for row in pq.ParquetFile(file).read(columns=COLUMNS).to_pylist()]
 
 
-def spacy_examples(code: str) -> list[str]:
+def read_spacy_examples(code: str) -> list[str]:
     """Sentences of a language that come with spaCy; empty where it has none."""
     try:
-        found: list[str] = import_module(f"spacy.lang.{'nb' if code == 'no' else code}.examples").sentences
+        sentences: list[str] = import_module(f"spacy.lang.{'nb' if code == 'no' else code}.examples").sentences
     except ImportError:
         return []
-    return found
+    return sentences
 
 
 if __name__ == "__main__":

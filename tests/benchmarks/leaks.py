@@ -18,7 +18,7 @@ LEAST = 4
 
 
 @dataclass
-class Measured:
+class MeasuredTexts:
     """The texts that are measured on.
 
     Attributes:
@@ -30,34 +30,34 @@ class Measured:
     sizes: list[int] = field(default_factory=list)
 
 
-def measured(texts: Iterable[str]) -> Measured:
+def index_texts(texts: Iterable[str]) -> MeasuredTexts:
     """Index texts by their runs."""
-    found = Measured()
+    index = MeasuredTexts()
     for text in dict.fromkeys(texts):
-        runs = _runs(text)
+        runs = _hash_runs(text)
         for run in runs:
-            found.places[run].append(len(found.sizes))
-        found.sizes.append(len(runs))
-    return found
+            index.places[run].append(len(index.sizes))
+        index.sizes.append(len(runs))
+    return index
 
 
-def near(text: str, known: Measured) -> float:
+def compute_overlap(text: str, index: MeasuredTexts) -> float:
     """The largest share of its runs that this text has in common with a measured one, or a measured one with it, 0 to 1."""
-    own = _runs(text)
-    shared = Counter(place for run in own for place in known.places.get(run, ()))
-    return max((_share(n, len(own), known.sizes[place]) for place, n in shared.items()), default=0.0)
+    runs = _hash_runs(text)
+    shared = Counter(text_number for run in runs for text_number in index.places.get(run, ()))
+    return max((_compute_share(n, len(runs), index.sizes[text_number]) for text_number, n in shared.items()), default=0.0)
 
 
-def leaks(context: Sequence[str], statement: str, known: Measured) -> bool:
+def is_leak(context: Sequence[str], statement: str, index: MeasuredTexts) -> bool:
     """Whether a passage of a context, or a statement, is a near-duplicate of something that is measured on."""
-    return any(near(text, known) >= NEAR for text in (*context, statement))
+    return any(compute_overlap(text, index) >= NEAR for text in (*context, statement))
 
 
-def _share(shared: int, one: int, other: int) -> float:
-    return max((shared / size if size >= LEAST else float(shared == one == other)) for size in (one, other))
+def _compute_share(shared: int, size_a: int, size_b: int) -> float:
+    return max((shared / size if size >= LEAST else float(shared == size_a == size_b)) for size in (size_a, size_b))
 
 
 @lru_cache(maxsize=4096)
-def _runs(text: str) -> frozenset[int]:
-    found = extract_words(text)
-    return frozenset(hash(tuple(found[i : i + RUN])) for i in range(max(1, len(found) - RUN + 1))) if found else frozenset()
+def _hash_runs(text: str) -> frozenset[int]:
+    words = extract_words(text)
+    return frozenset(hash(tuple(words[i : i + RUN])) for i in range(max(1, len(words) - RUN + 1))) if words else frozenset()

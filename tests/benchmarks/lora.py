@@ -19,7 +19,7 @@ from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args, sam
 from ragassay.pipeline.engines.weights import prepare_weights
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from tests.benchmarks.agreement import handbook_prompts
+from tests.benchmarks.agreement import build_handbook_prompts
 
 
 def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
@@ -37,15 +37,15 @@ def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
     llm = LLM(**args) if merged else LLM(**args, enable_lora=True, max_loras=1, max_lora_rank=16)
     startup = time.perf_counter() - started
     builder = PromptBuilder(slm, load_tokenizer(slm))
-    prompts = handbook_prompts(builder, 2 * count)
+    prompts = build_handbook_prompts(builder, 2 * count)
     labels = [*builder.yes, *builder.no]
     request = None if merged else LoRARequest("adapter", 1, folder)
 
     def score(part: list[list[int]]) -> Any:
         inputs = [{"prompt_token_ids": prompt} for prompt in part]
         outputs = llm.generate(inputs, SamplingParams(**sampling_args(labels)), lora_request=request, use_tqdm=False)
-        chances = [output.outputs[0].logprobs[0] for output in outputs]
-        return np.array([[found[label].logprob for label in labels] for found in chances])
+        first_token_logprobs = [output.outputs[0].logprobs[0] for output in outputs]
+        return np.array([[logprobs_by_token[label].logprob for label in labels] for logprobs_by_token in first_token_logprobs])
 
     score(prompts[:count])  # warms up, on other prompts
     started = time.perf_counter()
@@ -55,7 +55,7 @@ def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
     result.put((startup, sum(map(len, prompts[count:])) / seconds, yes - no))
 
 
-def line(merged: bool, results: list[Any]) -> str:
+def render_line(merged: bool, results: list[Any]) -> str:
     startup, rate = (statistics.median(r[i] for r in results) for i in (0, 1))
     return f"{'merged' if merged else 'vLLM LoRA':10} start-up {startup:6.1f} s   {rate:9,.0f} tokens/s"
 
@@ -69,19 +69,21 @@ def main() -> None:
     options = parser.parse_args()
     slm = Slm(name="verifier", adapter=options.adapter)
     context = multiprocessing.get_context("spawn")
-    found: dict[bool, list[Any]] = {True: [], False: []}
+    results_by_way: dict[bool, list[Any]] = {True: [], False: []}
     for _ in range(options.rounds):
-        for merged, results in found.items():
+        for merged, results in results_by_way.items():
             queue = context.Queue()
             process = context.Process(target=measure, args=(slm, merged, options.prompts, queue))
             process.start()
             results.append(queue.get(timeout=1800))
             process.join()
-            print("round", len(results), line(merged, results[-1:]), flush=True)
-    for merged, results in found.items():
-        print("median ", line(merged, results))
-    apart = np.abs(found[True][0][2] - found[False][0][2])
-    print(f"log-odds apart: largest {apart.max():.3f}, mean {apart.mean():.3f}; their deviation {found[True][0][2].std():.3f}")
+            print("round", len(results), render_line(merged, results[-1:]), flush=True)
+    for merged, results in results_by_way.items():
+        print("median ", render_line(merged, results))
+    differences = np.abs(results_by_way[True][0][2] - results_by_way[False][0][2])
+    print(
+        f"log-odds apart: largest {differences.max():.3f}, mean {differences.mean():.3f}; their deviation {results_by_way[True][0][2].std():.3f}"
+    )
 
 
 if __name__ == "__main__":

@@ -23,12 +23,12 @@ from ragassay.jobs.data.handbook.build import DEMO, LOGS
 from ragassay.jobs.training.shortcuts import FOLDS, predict_from_statement
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from ragassay.pipeline.training.corrupt import make_statements
-from tests.benchmarks.leaks import Measured, leaks, measured
+from tests.benchmarks.leaks import MeasuredTexts, index_texts, is_leak
 
 WRITTEN = Path(__file__).parents[2] / "jobs" / "data" / "written"
 """Statements and answers written for this project; see the README there."""
 
-MEASURED = ("ragtruth_qa_dev", "nhnet", "summedits")
+MEASURED_FILES = ("ragtruth_qa_dev", "nhnet", "summedits")
 """Files of DATA that are measured on, whole."""
 
 Row = dict[str, Any]
@@ -76,77 +76,85 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def held_out(context: Sequence[str]) -> bool:
+def is_held_out_context(context: Sequence[str]) -> bool:
     """Whether a context of FEVER is kept for measuring: a third of them, by a hash."""
     return _hash("\n".join(context)) < 1 / 3
 
 
-def kept_out(item: str) -> bool:
+def is_held_out_item(item: str) -> bool:
     """Whether an item of jobs/data/written is kept for measuring: a tenth of them, by a hash."""
     return _hash(f"item {item}") < 0.1
 
 
-def measured_on(data: Path) -> Iterator[tuple[list[str], str]]:
+def list_measured(data: Path) -> Iterator[tuple[list[str], str]]:
     """Context and response of everything that the verifier is measured on."""
-    frames = [pl.read_parquet(data / f"{name}.parquet") for name in MEASURED]
+    frames = [pl.read_parquet(data / f"{name}.parquet") for name in MEASURED_FILES]
     frames.append(pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test"))
     demo = pl.read_parquet(DEMO / "**/*.parquet")
     frames.append(demo.filter(pl.col("part") == "everyday"))
     if (data / "fever.parquet").exists():
         fever = pl.read_parquet(data / "fever.parquet")
-        frames.append(fever.filter([held_out(context) for context in fever["context"].to_list()]))
-    frames += [frame.filter([kept_out(item) for item in frame["item"]]) for frame in _written()]
+        frames.append(fever.filter([is_held_out_context(context) for context in fever["context"].to_list()]))
+    frames += [frame.filter([is_held_out_item(item) for item in frame["item"]]) for frame in _read_written()]
     for frame in frames:
         yield from frame.select("context", "response").iter_rows()
 
 
-def build(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, Counter[str]]]:
+def build_mix(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, Counter[str]]]:
     """The mix, and for each source how many rows were taken, and left out for what.
 
     Args:
         data: Folder of the found sets.
         share: Share of their contexts to take, beside each source's own.
     """
-    known = measured(text for context, response in measured_on(data) for text in (*context, response))
-    maker = _Maker(Random(0))
-    taken: list[Row] = []
+    measured_texts = index_texts(text for context, response in list_measured(data) for text in (*context, response))
+    row_maker = _RowMaker(Random(0))
+    rows_of_mix: list[Row] = []
     counts: dict[str, Counter[str]] = {}
-    ours = {"statements": maker.statements(), "answers": maker.answers(), "handbook": maker.handbook()}
-    for name, made in ours.items():
-        rows = [{"source": name, "weight": 1.0, "smoothing": 0.0, **row} for row in made]
-        taken += _take(rows, known, counts.setdefault(name, Counter()))
+    own_sources = {
+        "statements": row_maker.make_statement_rows(),
+        "answers": row_maker.make_answer_rows(),
+        "handbook": row_maker.make_handbook_rows(),
+    }
+    for name, own_rows in own_sources.items():
+        rows = [{"source": name, "weight": 1.0, "smoothing": 0.0, **row} for row in own_rows]
+        rows_of_mix += _drop_leaks(rows, measured_texts, counts.setdefault(name, Counter()))
     for source in SOURCES:
         if (data / f"{source.name}.parquet").exists():
             count = counts.setdefault(source.name, Counter())
-            taken += _harder(_take(_found(data, source, share, maker.rng), known, count), maker.rng, count)
-    taken += list(maker.changed([row for row in taken if row["source"] in ("statements", "answers", "squad_v2")]))
-    counts["by rule"] = Counter(taken=sum(row["source"] == "by rule" for row in taken))
-    return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in taken], schema=SCHEMA), counts
+            rows_of_mix += _drop_shortcuts(
+                _drop_leaks(_read_external(data, source, share, row_maker.rng), measured_texts, count), row_maker.rng, count
+            )
+    rows_of_mix += list(
+        row_maker.make_changed_rows([row for row in rows_of_mix if row["source"] in ("statements", "answers", "squad_v2")])
+    )
+    counts["by rule"] = Counter(taken=sum(row["source"] == "by rule" for row in rows_of_mix))
+    return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in rows_of_mix], schema=SCHEMA), counts
 
 
-def _written() -> list[pl.DataFrame]:
+def _read_written() -> list[pl.DataFrame]:
     return [pl.read_parquet(WRITTEN / f"{name}.parquet") for name in ("statements", "answers")]
 
 
-def _take(rows: Sequence[Row], known: Measured, count: Counter[str]) -> list[Row]:
-    clear = [row for row in rows if not leaks(row["context"], row["response"], known)]
-    count.update({"taken": len(clear), "near-duplicates of what is measured on": len(rows) - len(clear)})
-    return clear
+def _drop_leaks(rows: Sequence[Row], measured_texts: MeasuredTexts, count: Counter[str]) -> list[Row]:
+    clean = [row for row in rows if not is_leak(row["context"], row["response"], measured_texts)]
+    count.update({"taken": len(clean), "near-duplicates of what is measured on": len(rows) - len(clean)})
+    return clean
 
 
-def _found(data: Path, source: Source, share: float, rng: Random) -> list[Row]:
+def _read_external(data: Path, source: Source, share: float, rng: Random) -> list[Row]:
     frame = pl.read_parquet(data / f"{source.name}.parquet")
     if source.name == "fever":
-        frame = frame.filter([not held_out(context) for context in frame["context"].to_list()])
-    added = {"source": source.name, "weight": source.weight, "smoothing": source.smoothing}
-    rows = [row | added for row in frame.select("question", "context", "response", "label").to_dicts()]
+        frame = frame.filter([not is_held_out_context(context) for context in frame["context"].to_list()])
+    columns = {"source": source.name, "weight": source.weight, "smoothing": source.smoothing}
+    rows = [row | columns for row in frame.select("question", "context", "response", "label").to_dicts()]
     rows = [row for row in rows if sum(map(len, row["context"])) <= source.longest and row["label"] != "generic"]
     contexts = sorted({"\n".join(row["context"]) for row in rows})
     chosen = set(rng.sample(contexts, round(share * source.share * len(contexts))))
     return [row | {"question": row["question"] or ""} for row in rows if "\n".join(row["context"]) in chosen]
 
 
-def _harder(rows: list[Row], rng: Random, count: Counter[str]) -> list[Row]:
+def _drop_shortcuts(rows: list[Row], rng: Random, count: Counter[str]) -> list[Row]:
     """Leave out a row the surer its label is by its words alone: min(1, (1 - p) / p) of those of chance p stay.
 
     Among statements of like words as many of either label are left then.
@@ -158,33 +166,33 @@ def _harder(rows: list[Row], rng: Random, count: Counter[str]) -> list[Row]:
     chances = predict_from_statement(
         [row["response"] for row in rows], truth, [places["\n".join(row["context"])] for row in rows]
     )
-    sure = [p if supported else 1 - p for p, supported in zip(chances, truth, strict=True)]
-    kept = [row for row, p in zip(rows, sure, strict=True) if rng.random() < (1 - p) / max(p, 1e-9)]
+    chances_of_label = [p if supported else 1 - p for p, supported in zip(chances, truth, strict=True)]
+    kept = [row for row, p in zip(rows, chances_of_label, strict=True) if rng.random() < (1 - p) / max(p, 1e-9)]
     count.update({"taken": len(kept) - len(rows), "told by their words alone": len(rows) - len(kept)})
     return kept
 
 
-class _Maker:
+class _RowMaker:
     """Makes rows of what is ours."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.nlp = load_splitter("sentencizer", "en")
 
-    def statements(self) -> Iterator[Row]:
+    def make_statement_rows(self) -> Iterator[Row]:
         """Written statements, each with the one that it minimally changes."""
-        frame = _written()[0]
-        for row in frame.filter([not kept_out(item) for item in frame["item"]]).iter_rows(named=True):
-            yield {**_plain(row), "of": row["of"]}
+        frame = _read_written()[0]
+        for row in frame.filter([not is_held_out_item(item) for item in frame["item"]]).iter_rows(named=True):
+            yield {**_select_texts(row), "of": row["of"]}
 
-    def answers(self) -> Iterator[Row]:
+    def make_answer_rows(self) -> Iterator[Row]:
         """Written answers with their sentences' labels."""
-        frame = _written()[1]
-        for row in frame.filter([not kept_out(item) for item in frame["item"]]).iter_rows(named=True):
+        frame = _read_written()[1]
+        for row in frame.filter([not is_held_out_item(item) for item in frame["item"]]).iter_rows(named=True):
             labels = [{name: label[name] for name in ("start", "end", "supported")} for label in row["sentence_labels"]]
-            yield {**_plain(row), "sentence_labels": labels}
+            yield {**_select_texts(row), "sentence_labels": labels}
 
-    def handbook(self) -> Iterator[Row]:
+    def make_handbook_rows(self) -> Iterator[Row]:
         """Responses of the handbook's training part: over their own context, and with a passage of another item beside it."""
         frame = pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "train").sort("row_id")
         passages = frame["context"].explode().unique(maintain_order=True).to_list()
@@ -195,16 +203,16 @@ class _Maker:
             for context in (own, self.rng.sample([*own, other], len(own) + 1)):
                 for row in rows:
                     labels = [{n: label[n] for n in ("start", "end", "supported")} for label in row["sentence_labels"]]
-                    yield {**_plain(row), "context": context, "sentence_labels": labels}
+                    yield {**_select_texts(row), "context": context, "sentence_labels": labels}
 
-    def changed(self, rows: Sequence[Row]) -> Iterator[Row]:
+    def make_changed_rows(self, rows: Sequence[Row]) -> Iterator[Row]:
         """Sentences of contexts, said a little differently, and changed in one place by rule."""
         contexts = {tuple(row["context"]): row["question"] for row in rows}
         for context, question in contexts.items():
-            inside = [
+            sentences = [
                 text[a:b] for text, spans in zip(context, split_sentences(self.nlp, context), strict=True) for a, b in spans
             ]
-            for text, supported in make_statements(inside, [], "\n".join(context), 1, self.rng):
+            for text, supported in make_statements(sentences, [], "\n".join(context), 1, self.rng):
                 label = "correct" if supported else "wrong"
                 yield {
                     "source": "by rule", "question": question, "context": list(context), "response": text, "label": label,
@@ -212,7 +220,7 @@ class _Maker:
                 }  # fmt: skip
 
 
-def _plain(row: Row) -> Row:
+def _select_texts(row: Row) -> Row:
     return {name: row[name] or "" for name in ("question", "context", "response", "label")}
 
 
@@ -223,10 +231,10 @@ def _hash(text: str) -> float:
 
 def main() -> None:
     """Write the mix; tell what is in it."""
-    mix, counts = build(Path(sys.argv[1]), float(sys.argv[3]) if len(sys.argv) > 3 else 1.0)
+    mix, counts = build_mix(Path(sys.argv[1]), float(sys.argv[3]) if len(sys.argv) > 3 else 1.0)
     mix.write_parquet(sys.argv[2])
     for name, count in counts.items():
-        print(f"{name}: " + ", ".join(f"{number:,} {what}" for what, number in count.items()))
+        print(f"{name}: " + ", ".join(f"{number:,} {reason}" for reason, number in count.items()))
 
 
 if __name__ == "__main__":

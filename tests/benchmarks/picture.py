@@ -12,17 +12,17 @@ from pathlib import Path
 WIDTH, MARGIN = 1000, 12
 """Pixels."""
 
-COLOURS = 200
+COLORS = 200
 """So many keep the file small."""
 
-TOP = """
+SHOW_FIRST_CARD = """
 const more = [...document.querySelectorAll("article")].slice(1);
 for (const article of more) article.hidden = true;
 return Math.ceil(document.querySelector("article").getBoundingClientRect().bottom + scrollY);
 """
 
 
-def picture(page: Path, to: Path) -> None:
+def save_picture(page: Path, target: Path) -> None:
     """Write a picture of a page's top, down to the end of its first card.
 
     Args:
@@ -44,11 +44,13 @@ def picture(page: Path, to: Path) -> None:
         size = {"width": WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
         chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         chrome.get(page.absolute().as_uri())
-        clip = {"x": 0, "y": 0, "width": WIDTH, "height": chrome.execute_script(TOP) + MARGIN, "scale": 1}
-        shot = chrome.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip})
-    with Image.open(io.BytesIO(base64.b64decode(shot["data"]))) as image:
-        image.quantize(COLOURS).save(to, optimize=True)
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": chrome.execute_script(SHOW_FIRST_CARD) + MARGIN, "scale": 1}
+        screenshot = chrome.execute_cdp_cmd(
+            "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip}
+        )
+    with Image.open(io.BytesIO(base64.b64decode(screenshot["data"]))) as image:
+        image.quantize(COLORS).save(target, optimize=True)
 
 
 if __name__ == "__main__":
-    picture(Path(sys.argv[1]), Path(sys.argv[2]))
+    save_picture(Path(sys.argv[1]), Path(sys.argv[2]))

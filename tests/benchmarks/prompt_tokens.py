@@ -32,56 +32,58 @@ PROMPTS = {
 Prompt = tuple[int, ...]
 
 
-def prompts_of(path: str) -> tuple[str, dict[str, list[Prompt]]]:
+def build_prompts(path: str) -> tuple[str, dict[str, list[Prompt]]]:
     """What a log holds, in words; and under each prompt its different token sequences, sorted."""
     nlp = load_splitter("sentencizer", "en")
     rows = pl.read_parquet(path, hive_partitioning=False).select("question", "context", "response").to_dicts()
     texts = [row["response"] for row in rows]
     sentences = [[text[a:b] for a, b in spans] for text, spans in zip(texts, split_sentences(nlp, texts), strict=True)]
-    asked = [(r["question"] or "", r["context"], said) for r, said in zip(rows, sentences, strict=True)]
-    found = {}
+    requests = [(r["question"] or "", r["context"], row_sentences) for r, row_sentences in zip(rows, sentences, strict=True)]
+    prompts_by_kind = {}
     for name, prompt in PROMPTS.items():
         slm = Slm(name="a", prompt=prompt, chat=False)
         builder = PromptBuilder(slm, load_tokenizer(slm))
-        found[name] = sorted({prompt for encoded in builder.encode(asked) for prompt in encoded.prompts()})
-    return f"{Path(path).stem}: {len(rows):,} responses, {sum(map(len, sentences)):,} sentences", found
+        prompts_by_kind[name] = sorted({prompt for encoded in builder.encode(requests) for prompt in encoded.prompts()})
+    return f"{Path(path).stem}: {len(rows):,} responses, {sum(map(len, sentences)):,} sentences", prompts_by_kind
 
 
-def time_prompts(found: dict[str, list[Prompt]], rounds: int) -> None:
+def time_prompts(prompts_by_kind: dict[str, list[Prompt]], rounds: int) -> None:
     """Print prompts a second of the first and the last kind, in turns."""
     from ragassay.pipeline.engines.vllm_engine import VllmEngine
 
     engine = Slm(name="a", chat=False).load_engine(threads=2)
     assert isinstance(engine, VllmEngine)
-    both = [next(iter(found)), list(found)[-1]]
-    engine.label_logprobs(found[both[0]][:50], [1, 2])
-    seconds: dict[str, list[float]] = {name: [] for name in both}
+    kinds = [next(iter(prompts_by_kind)), list(prompts_by_kind)[-1]]
+    engine.label_logprobs(prompts_by_kind[kinds[0]][:50], [1, 2])
+    seconds: dict[str, list[float]] = {name: [] for name in kinds}
     for _ in range(rounds):
-        for name in both:
+        for name in kinds:
             engine._llm.reset_prefix_cache()
             started = time.perf_counter()
-            engine.label_logprobs(found[name], [1, 2])
+            engine.label_logprobs(prompts_by_kind[name], [1, 2])
             seconds[name].append(time.perf_counter() - started)
-    for name, taken in seconds.items():
-        print(f"{name}: {', '.join(f'{len(found[name]) / one:.1f}' for one in taken)} prompts/s")
-    first, last = (statistics.median(len(found[name]) / one for one in seconds[name]) for name in both)
+    for name, times in seconds.items():
+        print(f"{name}: {', '.join(f'{len(prompts_by_kind[name]) / elapsed:.1f}' for elapsed in times)} prompts/s")
+    first, last = (statistics.median(len(prompts_by_kind[name]) / elapsed for elapsed in seconds[name]) for name in kinds)
     print(f"{last / first:.2f} times as many prompts a second")
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print a table a file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("logs", nargs="+")
     parser.add_argument("--rounds", type=int, default=0)
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     for path in options.logs:
-        told, found = prompts_of(path)
-        print(f"\n{told}\n\n| prompt | {' | '.join(f'block {block}' for block in BLOCKS)} |\n| --- |{' --- |' * len(BLOCKS)}")
-        for name, prompts in found.items():
+        description, prompts_by_kind = build_prompts(path)
+        print(
+            f"\n{description}\n\n| prompt | {' | '.join(f'block {block}' for block in BLOCKS)} |\n| --- |{' --- |' * len(BLOCKS)}"
+        )
+        for name, prompts in prompts_by_kind.items():
             cells = [f"{sum(map(PrefixTree(block).add, prompts)) / len(prompts):.1f}" for block in BLOCKS]
             print(f"| {name} | {' | '.join(cells)} |")
         if options.rounds:
-            time_prompts(found, options.rounds)
+            time_prompts(prompts_by_kind, options.rounds)
 
 
 if __name__ == "__main__":

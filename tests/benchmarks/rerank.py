@@ -38,15 +38,15 @@ TIMED = 5
 K1, B = 1.2, 0.75
 
 METRICS: dict[str, Callable[[Floats], Floats]] = {
-    "MRR@10": lambda places: np.where(places <= 10, 1 / places, 0.0),
-    "Hits@1": lambda places: (places <= 1).astype(float),
-    "Hits@2": lambda places: (places <= 2).astype(float),
-    "Hits@4": lambda places: (places <= 4).astype(float),
+    "MRR@10": lambda ranks: np.where(ranks <= 10, 1 / ranks, 0.0),
+    "Hits@1": lambda ranks: (ranks <= 1).astype(float),
+    "Hits@2": lambda ranks: (ranks <= 2).astype(float),
+    "Hits@4": lambda ranks: (ranks <= 4).astype(float),
 }
 """Of the place, from 1, of each question's own passage."""
 
 
-class Asked:
+class QuestionSet:
     """Questions, each with its passages.
 
     Attributes:
@@ -62,99 +62,110 @@ class Asked:
         rows = rows.with_columns(context=pl.col("context").list.join("\n"))
         self.texts = rows["context"].unique(maintain_order=True).to_list()
         shuffled = rows.sample(fraction=1, shuffle=True, seed=0)
-        turns = shuffled.with_columns(turn=pl.int_range(pl.len()).over("context"))
-        chosen = turns.sort("turn", maintain_order=True).head(count)
+        numbered = shuffled.with_columns(turn=pl.int_range(pl.len()).over("context"))
+        chosen = numbered.sort("turn", maintain_order=True).head(count)
         self.questions: list[str] = chosen["question"].to_list()
         number = {text: i for i, text in enumerate(self.texts)}
-        own = np.array([number[text] for text in chosen["context"]])
-        self.tfidf = _tfidf(self.questions, self.texts)
+        own_texts = np.array([number[text] for text in chosen["context"]])
+        self.tfidf = compute_tfidf(self.questions, self.texts)
         rng = np.random.default_rng(0)
-        self.passages = np.empty((len(own), PASSAGES), dtype=np.int64)
-        for i, mine in enumerate(own):
-            others = [k for k in np.argsort(-self.tfidf[i], kind="stable") if k != mine]
-            self.passages[i] = rng.permutation([mine, *others[: PASSAGES - 1]])
-        self.own = np.argmax(self.passages == own[:, None], axis=1)
-        self.groups = number_groups([str(i) for i in own])
+        self.passages = np.empty((len(own_texts), PASSAGES), dtype=np.int64)
+        for i, own_text in enumerate(own_texts):
+            nearest = [k for k in np.argsort(-self.tfidf[i], kind="stable") if k != own_text]
+            self.passages[i] = rng.permutation([own_text, *nearest[: PASSAGES - 1]])
+        self.own = np.argmax(self.passages == own_texts[:, None], axis=1)
+        self.groups = number_groups([str(i) for i in own_texts])
 
-    def among(self, of_all: Floats) -> Floats:
+    def select_passages(self, values: Floats) -> Floats:
         """Values of (questions, texts) of each question's passages."""
-        return np.take_along_axis(of_all, self.passages, axis=1)
+        return np.take_along_axis(values, self.passages, axis=1)
 
-    def places(self, values: Floats) -> Floats:
+    def rank_own_passages(self, values: Floats) -> Floats:
         """Place, from 1, of each question's own passage, the highest value first; of equals, the mean of their places."""
-        mine = np.take_along_axis(values, self.own[:, None], axis=1)
-        return np.asarray((values > mine).sum(1) + ((values == mine).sum(1) + 1) / 2)
+        own_values = np.take_along_axis(values, self.own[:, None], axis=1)
+        return np.asarray((values > own_values).sum(1) + ((values == own_values).sum(1) + 1) / 2)
 
 
-def _tfidf(questions: Sequence[str], texts: Sequence[str]) -> Floats:
+def compute_tfidf(questions: Sequence[str], texts: Sequence[str]) -> Floats:
     """Cosine of TF-IDF vectors, (questions, texts)."""
     vectorizer = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
     return np.asarray((vectorizer.transform(questions) @ vectorizer.transform(texts).T).toarray())
 
 
-def bm25(questions: Sequence[str], texts: Sequence[str]) -> Floats:
+def compute_bm25(questions: Sequence[str], texts: Sequence[str]) -> Floats:
     """BM25, (questions, texts): sum over words of idf f (k1 + 1) / (f + k1 (1 - b + b length / mean length))."""
-    said = [extract_words(text) for text in texts]
-    lengths = np.array([len(text) for text in said], dtype=float)
+    words_of_texts = [extract_words(text) for text in texts]
+    lengths = np.array([len(text) for text in words_of_texts], dtype=float)
     norm = K1 * (1 - B + B * lengths / lengths.mean())
-    counts = {word: np.array([text.count(word) for text in said], dtype=float) for q in questions for word in extract_words(q)}
+    counts = {
+        word: np.array([text.count(word) for text in words_of_texts], dtype=float)
+        for q in questions
+        for word in extract_words(q)
+    }
 
-    def term(word: str) -> Floats:
+    def score_word(word: str) -> Floats:
         frequency = counts[word]
-        holding = (frequency > 0).sum()
-        idf = np.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+        texts_with_word = (frequency > 0).sum()
+        idf = np.log(1 + (len(texts) - texts_with_word + 0.5) / (texts_with_word + 0.5))
         return np.asarray(idf * frequency * (K1 + 1) / (frequency + norm))
 
-    return np.array([sum((term(word) for word in extract_words(question)), np.zeros(len(texts))) for question in questions])
+    return np.array(
+        [sum((score_word(word) for word in extract_words(question)), np.zeros(len(texts))) for question in questions]
+    )
 
 
-def read(asked: Asked, rerank: Rerank) -> tuple[dict[str, Floats], str]:
+def measure_passages(question_set: QuestionSet, rerank: Rerank) -> tuple[dict[str, Floats], str]:
     """Values of every passage by what the model tells of the question behind it; and what a question takes, as text."""
     reader = UncertaintyModel(rerank, rerank.engine, gpus=0, threads=2)
     encoder = make_answer_encoder(rerank, reader.tokenizer)
     prompts = [
-        [make_prompt("", [asked.texts[k]], question, encoder).prompt for k in passages]
-        for question, passages in zip(asked.questions, asked.passages, strict=True)
+        [make_prompt("", [question_set.texts[k]], question, encoder).prompt for k in passages]
+        for question, passages in zip(question_set.questions, question_set.passages, strict=True)
     ]
     reader.measure(prompts[0])  # the first call is slower
     started = time.perf_counter()
-    alone = [one for mine in prompts[:TIMED] for one in reader.measure(mine)]
+    measurements = [measurement for question_prompts in prompts[:TIMED] for measurement in reader.measure(question_prompts)]
     seconds = (time.perf_counter() - started) / len(prompts[:TIMED])
-    tokens = sum(one.computed_tokens for one in alone) / len(prompts[:TIMED])
-    took = f"{seconds:.1f} s and {tokens:,.0f} tokens for one of them alone"
-    print(took, flush=True)
+    tokens = sum(measurement.computed_tokens for measurement in measurements) / len(prompts[:TIMED])
+    cost = f"{seconds:.1f} s and {tokens:,.0f} tokens for one of them alone"
+    print(cost, flush=True)
     # All at once: a passage of several questions is read once.
-    signs = [one.tokens for one in reader.measure([prompt for mine in prompts for prompt in mine])]
-    found = {"log-likelihood": [one.logprob.sum() for one in signs]}
+    tokens_of_passages = [
+        measurement.tokens
+        for measurement in reader.measure([prompt for question_prompts in prompts for prompt in question_prompts])
+    ]
+    scores = {"log-likelihood": [measurement.logprob.sum() for measurement in tokens_of_passages]}
     for attention in AttentionWeighting:
-        found[f"G ({attention.value})"] = [-compute_question_uncertainty(one, attention) for one in signs]
-    return {name: np.array(values).reshape(asked.passages.shape) for name, values in found.items()}, took
+        scores[f"G ({attention.value})"] = [
+            -compute_question_uncertainty(measurement, attention) for measurement in tokens_of_passages
+        ]
+    return {name: np.array(values).reshape(question_set.passages.shape) for name, values in scores.items()}, cost
 
 
-def embeddings(asked: Asked) -> dict[str, Floats]:
+def compute_embedding_similarity(question_set: QuestionSet) -> dict[str, Floats]:
     """Cosine of sentence embeddings; nothing where the model is not installed."""
     try:
         encoder = load_encoder("embedded", 2)
     except ModelError as error:
         print(error)
         return {}
-    found = encoder(asked.questions) @ encoder(asked.texts).T
-    return {"embeddings (MiniLM-L6-v2)": asked.among(np.asarray(found, dtype=np.float64))}
+    similarity = encoder(question_set.questions) @ encoder(question_set.texts).T
+    return {"embeddings (MiniLM-L6-v2)": question_set.select_passages(np.asarray(similarity, dtype=np.float64))}
 
 
-def table(places: Mapping[str, Floats], groups: Ints) -> Iterator[str]:
+def render_table(ranks: Mapping[str, Floats], groups: Ints) -> Iterator[str]:
     """The metrics of every order, with their intervals, and of a random one."""
     yield f"| order | {' | '.join(METRICS)} |"
     yield "| --- " * (len(METRICS) + 1) + "|"
     weights = list(draw_resampling_weights(groups, RESAMPLES, 0))
-    for name, mine in places.items():
-        yield f"| {name} | {' | '.join(_interval(metric(mine), weights) for metric in METRICS.values())} |"
-    anywhere = np.arange(1, PASSAGES + 1, dtype=float)
-    yield f"| random | {' | '.join(f'{metric(anywhere).mean():.3f}' for metric in METRICS.values())} |"
+    for name, order_ranks in ranks.items():
+        yield f"| {name} | {' | '.join(_render_interval(metric(order_ranks), weights) for metric in METRICS.values())} |"
+    random_ranks = np.arange(1, PASSAGES + 1, dtype=float)
+    yield f"| random | {' | '.join(f'{metric(random_ranks).mean():.3f}' for metric in METRICS.values())} |"
 
 
-def _interval(values: Floats, weights: Sequence[Floats]) -> str:
-    low, high = np.quantile([np.average(values, weights=each) for each in weights], [0.025, 0.975])
+def _render_interval(values: Floats, weights: Sequence[Floats]) -> str:
+    low, high = np.quantile([np.average(values, weights=group_weights) for group_weights in weights], [0.025, 0.975])
     return f"{values.mean():.3f} ({low:.3f} to {high:.3f})"
 
 
@@ -167,14 +178,17 @@ def main() -> None:
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--questions", type=int, default=200)
     args = parser.parse_args()
-    asked = Asked(pl.read_parquet(args.data / "squad_v2.parquet"), args.questions)
+    question_set = QuestionSet(pl.read_parquet(args.data / "squad_v2.parquet"), args.questions)
     rerank = Rerank(model=args.model, engine={"dtype": args.dtype})
-    values, took = read(asked, rerank)
-    values |= {"TF-IDF": asked.among(asked.tfidf), "BM25": asked.among(bm25(asked.questions, asked.texts))} | embeddings(asked)
-    places = {name: asked.places(mine) for name, mine in values.items()}
+    values, cost = measure_passages(question_set, rerank)
+    values |= {
+        "TF-IDF": question_set.select_passages(question_set.tfidf),
+        "BM25": question_set.select_passages(compute_bm25(question_set.questions, question_set.texts)),
+    } | compute_embedding_similarity(question_set)
+    ranks = {name: question_set.rank_own_passages(passage_values) for name, passage_values in values.items()}
     lines = [
-        f"{len(asked.questions)} questions over {asked.groups.max() + 1} contexts, {PASSAGES} passages each; {took}\n",
-        *table(places, asked.groups),
+        f"{len(question_set.questions)} questions over {question_set.groups.max() + 1} contexts, {PASSAGES} passages each; {cost}\n",
+        *render_table(ranks, question_set.groups),
     ]
     print("\n".join(lines))
     args.out.write_text("\n".join(lines) + "\n")

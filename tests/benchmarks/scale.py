@@ -58,19 +58,19 @@ def use_constant_engine() -> None:
 def write_logs(path: Path, rows: int) -> None:
     """Rows made of the handbook's, each with a number of its own in question, context and response: none repeats another."""
     base = pl.read_parquet(HANDBOOK / "**/*.parquet").select("question", "context", "response")
-    new = path.with_suffix(".part")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    step = 50_000
-    for part, start in enumerate(range(0, rows, step)):
-        number = np.arange(start, min(start + step, rows))
+    unfinished = path.with_suffix(".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    rows_per_file = 50_000
+    for part, start_job in enumerate(range(0, rows, rows_per_file)):
+        number = np.arange(start_job, min(start_job + rows_per_file, rows))
         frame = base[number % len(base)].with_columns(n=pl.Series(number).cast(pl.String))
         frame = frame.with_columns(
             question=pl.col("question") + " (" + pl.col("n") + ")",
             context=pl.concat_list(pl.lit("File ") + pl.col("n") + ".", pl.col("context")),
         ).drop("n")
-        frame.write_parquet(new / f"part-{part:04}.parquet", row_group_size=10_000)
-    new.rename(path)
+        frame.write_parquet(unfinished / f"part-{part:04}.parquet", row_group_size=10_000)
+    unfinished.rename(path)
 
 
 @dataclass
@@ -86,15 +86,15 @@ class Memory:
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Memory]:
+def watch_memory() -> Iterator[Memory]:
     memory = Memory(psutil.virtual_memory().available, psutil.virtual_memory().available)
     done = threading.Event()
 
-    def look() -> None:
+    def record_lowest() -> None:
         while not done.wait(0.2):
             memory.lowest = min(memory.lowest, psutil.virtual_memory().available)
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=record_lowest, daemon=True)
     thread.start()
     try:
         yield memory
@@ -103,7 +103,7 @@ def watched() -> Iterator[Memory]:
         thread.join()
 
 
-def run(logs: str, output: str, block_mib: float, result: Any) -> None:
+def run_job_here(logs: str, output: str, block_mib: float, result: Any) -> None:
     """The whole job, in a process of its own; puts its record of itself."""
     os.environ["PYTHONPATH"] = str(REPO)
     set_ray_environment()
@@ -123,36 +123,36 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     ray.shutdown()
 
 
-def start(logs: Path, output: Path, block_mib: float) -> tuple[Any, Any]:
+def start_job(logs: Path, output: Path, block_mib: float) -> tuple[Any, Any]:
     """Start the job in a process of its own; gives the process, and the queue in which its record will be."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
-    process = context.Process(target=run, args=(str(logs), str(output), block_mib, queue))
+    process = context.Process(target=run_job_here, args=(str(logs), str(output), block_mib, queue))
     process.start()
     return process, queue
 
 
-def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
+def run_in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
     """Run the job to its end."""
     started = time.perf_counter()
-    process, queue = start(logs, output, block_mib)
+    process, queue = start_job(logs, output, block_mib)
     while queue.empty():
         if not process.is_alive():
             raise SystemExit(f"the job died with exit code {process.exitcode}")
         time.sleep(0.2)
-    found: dict[str, Any] = queue.get()
+    result: dict[str, Any] = queue.get()
     seconds = time.perf_counter() - started
     process.join()
-    return {"seconds": round(seconds, 1), **found}
+    return {"seconds": round(seconds, 1), **result}
 
 
-def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
+def kill_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
     """Start the job and kill it, with all its processes, when so many rows are committed."""
     from ragassay.jobs.scoring.checkpoint import CommittedRowCounter
     from ragassay.jobs.storage.folder import open_folder
 
     started = time.perf_counter()
-    process, _queue = start(logs, output, block_mib)  # the process needs its queue to be kept
+    process, _queue = start_job(logs, output, block_mib)  # the process needs its queue to be kept
     committed = CommittedRowCounter(open_folder(str(output)), range(10_000))
     while committed() < rows:
         if not process.is_alive():
@@ -179,15 +179,15 @@ def main() -> None:
         if not logs.exists():
             write_logs(logs, rows)
         shutil.rmtree(output, ignore_errors=True)
-        broken = options.restart and rows == options.rows[-1]
-        with watched() as memory:
-            if broken:
-                found = killed_at(logs, output, options.block_mib, rows * 99 // 100)
+        interrupt = options.restart and rows == options.rows[-1]
+        with watch_memory() as memory:
+            if interrupt:
+                result = kill_at(logs, output, options.block_mib, rows * 99 // 100)
             else:
-                found = in_process(logs, output, options.block_mib)
-        print(json.dumps({"size": rows, "mib": memory.used >> 20, **found}), flush=True)
-        if broken:
-            print(json.dumps({"size": rows, "restarted": True, **in_process(logs, output, options.block_mib)}), flush=True)
+                result = run_in_process(logs, output, options.block_mib)
+        print(json.dumps({"size": rows, "mib": memory.used >> 20, **result}), flush=True)
+        if interrupt:
+            print(json.dumps({"size": rows, "restarted": True, **run_in_process(logs, output, options.block_mib)}), flush=True)
 
 
 if __name__ == "__main__":

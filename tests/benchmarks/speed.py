@@ -41,8 +41,8 @@ from ragassay.pipeline.text.split import load_splitter, split_sentences
 from tests.benchmarks.agreement import HANDBOOK
 
 TIMEOUT = 3600
-STAGE = "this job, its SLM stage"
-WHOLE = "this job, end to end"
+SLM_STAGE = "this job, its SLM stage"
+END_TO_END = "this job, end to end"
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Figures:
     start_up: float | None = None
 
 
-def prompts_of(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> list[Prompt]:
+def build_prompts(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> list[Prompt]:
     """All prompts of a log, in the order of its rows and sentences."""
     nlp = load_splitter("sentencizer", "en")
     rows = []
@@ -66,7 +66,7 @@ def prompts_of(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> lis
     return [prompt for plan in plans for text in plan.prompts for prompt in text]
 
 
-def job(logs: Path, slm: Slm) -> dict[str, Figures]:
+def run_job(logs: Path, slm: Slm) -> dict[str, Figures]:
     """`ragassay score` as a user runs it, start-up included; and the same run's SLM stage, from its first engine call on."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "job.yaml"
@@ -76,58 +76,60 @@ def job(logs: Path, slm: Slm) -> dict[str, Figures]:
         subprocess.run(command, check=True, capture_output=True)
         seconds = time.perf_counter() - started
         run = json.loads(Path(folder, "out", "manifest.json").read_text())["runs"][-1]
-    used = run["usage"][slm.name]
-    tokens, idle = int(used["tokens_computed"]), used["idle_seconds"]
-    return {WHOLE: Figures(seconds, tokens), STAGE: Figures(used["engine_seconds"] + idle, tokens, idle)}
+    usage = run["usage"][slm.name]
+    tokens, idle = int(usage["tokens_computed"]), usage["idle_seconds"]
+    return {END_TO_END: Figures(seconds, tokens), SLM_STAGE: Figures(usage["engine_seconds"] + idle, tokens, idle)}
 
 
-def engine_best(logs: Path, slm: Slm) -> dict[str, Figures]:
+def run_best_order(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The bare vLLM engine: all prompts in the best order, in one `generate` call."""
-    return {"bare vLLM, best order": _engine(logs, slm, sorted)}
+    return {"bare vLLM, best order": _run_engine(logs, slm, sorted)}
 
 
-def engine_compiled(logs: Path, slm: Slm) -> dict[str, Figures]:
+def run_compiled(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The same, compiled: what `enforce_eager: false` gains, and what it costs at the start."""
     with tempfile.TemporaryDirectory() as cache:  # a start from nothing, not from what an earlier round has compiled
         os.environ["VLLM_CACHE_ROOT"] = cache
         engine = slm.engine.model_copy(update={"enforce_eager": False})
-        return {"bare vLLM, compiled": _engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
+        return {"bare vLLM, compiled": _run_engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
 
-def engine_rows(logs: Path, slm: Slm) -> dict[str, Figures]:
+def run_shuffled(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The bare vLLM engine, rows as they come, the sentences of each shuffled among all: no order at all."""
-    return {"bare vLLM, prompts shuffled": _engine(logs, slm, lambda prompts: Random(0).sample(list(prompts), len(prompts)))}
+    return {
+        "bare vLLM, prompts shuffled": _run_engine(logs, slm, lambda prompts: Random(0).sample(list(prompts), len(prompts)))
+    }
 
 
-def engine_uncached(logs: Path, slm: Slm) -> dict[str, Figures]:
+def run_uncached(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The bare vLLM engine without a prefix cache."""
-    return {"bare vLLM, no prefix cache": _engine(logs, slm, sorted, enable_prefix_caching=False)}
+    return {"bare vLLM, no prefix cache": _run_engine(logs, slm, sorted, enable_prefix_caching=False)}
 
 
-def transformers_padded(logs: Path, slm: Slm) -> dict[str, Figures]:
+def run_transformers(logs: Path, slm: Slm) -> dict[str, Figures]:
     """transformers: padded batches sorted by length, nothing reused, as a user would write it."""
     engine = TransformersSettings(dtype=slm.local_engine.dtype)
-    return {"transformers, padded": _engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
+    return {"transformers, padded": _run_engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
 
-def _engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[Prompt]], **changed: Any) -> Figures:
+def _run_engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[Prompt]], **arguments: Any) -> Figures:
     from ragassay.pipeline.engines import vllm_engine
 
-    if changed:
-        before = vllm_engine.engine_args
-        vllm_engine.engine_args = lambda *args, **kwargs: before(*args, **kwargs) | changed
+    if arguments:
+        original = vllm_engine.engine_args
+        vllm_engine.engine_args = lambda *args, **kwargs: original(*args, **kwargs) | arguments
     started = time.perf_counter()
     engine = EngineThread(lambda: slm.load_engine(os.cpu_count() or 1))
     builder = PromptBuilder(slm, engine.tokenizer)
     labels = [*builder.yes, *builder.no]
     engine.warm_up(labels)
     start_up = time.perf_counter() - started
-    prompts = order(list(dict.fromkeys(prompts_of(logs, slm, builder, engine.max_model_len))))
+    prompts = order(list(dict.fromkeys(build_prompts(logs, slm, builder, engine.max_model_len))))
     output = engine.label_logprobs(prompts, labels)
     return Figures(output.seconds, int(output.tokens_computed.sum()), start_up=start_up)
 
 
-def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
+def run_ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     """Ray's own LLM processor on the same prompts, as token ids; its seconds are those of the whole pipeline."""
     import ray
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
@@ -138,7 +140,7 @@ def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     assert isinstance(slm.engine, VllmSettings)
     started = time.perf_counter()
     builder = PromptBuilder(slm, load_tokenizer(slm))
-    prompts = list(dict.fromkeys(prompts_of(logs, slm, builder, slm.get_window())))
+    prompts = list(dict.fromkeys(build_prompts(logs, slm, builder, slm.get_window())))
     labels = [*builder.yes, *builder.no]
     args = engine_args(slm, slm.engine, prepare_model(slm), cpu=True, window=slm.get_window(), labels=6, gpus=0)
     model = args.pop("model")
@@ -177,44 +179,44 @@ def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
 
 
 WAYS: dict[str, Callable[[Path, Slm], dict[str, Figures]]] = {
-    "job": job,
-    "vllm": engine_best,
-    "compiled": engine_compiled,
-    "shuffled": engine_rows,
-    "uncached": engine_uncached,
-    "ray": ray_data_llm,
-    "transformers": transformers_padded,
+    "job": run_job,
+    "vllm": run_best_order,
+    "compiled": run_compiled,
+    "shuffled": run_shuffled,
+    "uncached": run_uncached,
+    "ray": run_ray_data_llm,
+    "transformers": run_transformers,
 }
 
 
-def in_process(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
+def run_in_process(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
     """Run one way in a process of its own; what it died of, where it did."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(way, logs, slm, sender))
-    with _preloaded(openmp_library() or ""):
+    process = context.Process(target=_run_child, args=(way, logs, slm, sender))
+    with _preload(openmp_library() or ""):
         process.start()
     sender.close()
     try:
-        found = receiver.recv() if receiver.poll(TIMEOUT) else {way: f"took longer than {TIMEOUT} s"}
+        results = receiver.recv() if receiver.poll(TIMEOUT) else {way: f"took longer than {TIMEOUT} s"}
     except EOFError:
-        found = {way: f"died with exit code {process.exitcode}"}
+        results = {way: f"died with exit code {process.exitcode}"}
     process.join(timeout=30)
     if process.is_alive():
         process.kill()
-    return {name: Figures(**value) if isinstance(value, dict) else str(value) for name, value in found.items()}
+    return {name: Figures(**value) if isinstance(value, dict) else str(value) for name, value in results.items()}
 
 
 @contextlib.contextmanager
-def _preloaded(library: str) -> Iterator[None]:
+def _preload(library: str) -> Iterator[None]:
     """Processes started inside load a library first, as the job's actors do."""
-    before = os.environ.get("LD_PRELOAD", "")
+    previous = os.environ.get("LD_PRELOAD", "")
     os.environ["LD_PRELOAD"] = library
     yield
-    os.environ["LD_PRELOAD"] = before
+    os.environ["LD_PRELOAD"] = previous
 
 
-def _child(way: str, logs: Path, slm: Slm, result: Any) -> None:
+def _run_child(way: str, logs: Path, slm: Slm, result: Any) -> None:
     try:
         result.send({name: asdict(figures) for name, figures in WAYS[way](logs, slm).items()})
     except Exception as error:
@@ -222,7 +224,7 @@ def _child(way: str, logs: Path, slm: Slm, result: Any) -> None:
         result.send({way: f"{type(error).__name__}: {text.strip().splitlines()[-1] if text.strip() else ''}"})
 
 
-def subset(logs: str, contexts: int | None, folder: Path) -> Path:
+def write_subset(logs: str, contexts: int | None, folder: Path) -> Path:
     """The rows of a log over its first different contexts, as one Parquet file."""
     source = f"{logs}/**/*.parquet" if Path(logs).is_dir() else logs
     frame = pl.read_parquet(source, hive_partitioning=False).select("question", "context", "response")
@@ -234,38 +236,38 @@ def subset(logs: str, contexts: int | None, folder: Path) -> Path:
     return path
 
 
-def floor(logs: Path, slm: Slm) -> tuple[int, int, int, int]:
+def count_prompts(logs: Path, slm: Slm) -> tuple[int, int, int, int]:
     """Different prompts of a log, their tokens, and those of their tree: at the engine's block size, and token by token."""
     from ragassay.pipeline.engines.prepare import load_tokenizer
 
-    prompts = sorted(set(prompts_of(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), slm.get_window())))
-    lowest, distinct = (sum(map(PrefixTree(block).add, prompts)) for block in (slm.cache_block_size, 1))
-    return len(prompts), sum(map(len, prompts)), lowest, distinct
+    prompts = sorted(set(build_prompts(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), slm.get_window())))
+    floor, distinct = (sum(map(PrefixTree(block).add, prompts)) for block in (slm.cache_block_size, 1))
+    return len(prompts), sum(map(len, prompts)), floor, distinct
 
 
-def table(found: dict[str, list[Figures | str]], prompts: int, lowest: int) -> str:
+def render_table(results_by_way: dict[str, list[Figures | str]], prompts: int, floor: int) -> str:
     """Markdown: medians, and how many times as long as this job each way takes: whole by whole, engine by SLM stage."""
     lines = [
         "| way | seconds | start-up | prompts/s | tokens computed / floor | times as long as this job |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    middle = {
+    medians = {
         name: statistics.median(r.seconds for r in results if isinstance(r, Figures))
-        for name, results in found.items()
+        for name, results in results_by_way.items()
         if any(isinstance(r, Figures) for r in results)
     }
-    for name, results in found.items():
-        good = [r for r in results if isinstance(r, Figures)]
-        if not good:
+    for name, results in results_by_way.items():
+        figures = [r for r in results if isinstance(r, Figures)]
+        if not figures:
             lines.append(f"| {name} | could not be run: {results[0]} | | | | |")
             continue
-        spread = f"{middle[name]:.1f} ({min(r.seconds for r in good):.1f} to {max(r.seconds for r in good):.1f})"
-        tokens = f"{good[0].tokens_computed / lowest:.3f}" if good[0].tokens_computed else ""
-        ours = middle.get(WHOLE if name.endswith("end to end") else STAGE)
-        ratio = f"{middle[name] / ours:.2f}" if ours else ""
-        starts = [r.start_up for r in good if r.start_up is not None]
+        spread = f"{medians[name]:.1f} ({min(r.seconds for r in figures):.1f} to {max(r.seconds for r in figures):.1f})"
+        tokens = f"{figures[0].tokens_computed / floor:.3f}" if figures[0].tokens_computed else ""
+        job_seconds = medians.get(END_TO_END if name.endswith("end to end") else SLM_STAGE)
+        ratio = f"{medians[name] / job_seconds:.2f}" if job_seconds else ""
+        starts = [r.start_up for r in figures if r.start_up is not None]
         start_up = f"{statistics.median(starts):.0f}" if starts else ""
-        lines.append(f"| {name} | {spread} | {start_up} | {prompts / middle[name]:.1f} | {tokens} | {ratio} |")
+        lines.append(f"| {name} | {spread} | {start_up} | {prompts / medians[name]:.1f} | {tokens} | {ratio} |")
     return "\n".join(lines)
 
 
@@ -283,19 +285,21 @@ def main() -> None:
     target = Path(options.table)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        logs = subset(options.logs, options.contexts, Path(folder))
-        prompts, tokens, lowest, distinct = floor(logs, slm)
+        logs = write_subset(options.logs, options.contexts, Path(folder))
+        prompts, tokens, floor, distinct = count_prompts(logs, slm)
         head = (
             f"{Path(options.logs).name}: {pl.read_parquet(logs).height} rows, {prompts:,} prompts, {tokens:,} tokens, "
-            f"floor {lowest:,} ({distinct:,} if the prefix cache had no blocks); {platform.machine()}, {os.cpu_count()} cores"
+            f"floor {floor:,} ({distinct:,} if the prefix cache had no blocks); {platform.machine()}, {os.cpu_count()} cores"
         )
-        found: dict[str, list[Figures | str]] = {}
+        results_by_way: dict[str, list[Figures | str]] = {}
         for number in range(options.rounds):
             for way in options.only:
-                for name, result in in_process(way, logs, slm).items():
-                    found.setdefault(name, []).append(result)
+                for name, result in run_in_process(way, logs, slm).items():
+                    results_by_way.setdefault(name, []).append(result)
                     print(f"round {number + 1}: {name}: {result}", flush=True)
-            target.write_text(f"{head}; round {number + 1} of {options.rounds}\n\n{table(found, prompts, lowest)}\n")
+            target.write_text(
+                f"{head}; round {number + 1} of {options.rounds}\n\n{render_table(results_by_way, prompts, floor)}\n"
+            )
     print(target.read_text())
 
 

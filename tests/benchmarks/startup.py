@@ -20,26 +20,26 @@ import yaml
 from ragassay.pipeline.engines.dtype import detect_cpu_dtype
 from tests.conftest import REPO, example_rows, write_logs
 
-DROP = Path("/proc/sys/vm/drop_caches")
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 DEMO = REPO / "jobs" / "data" / "handbook" / "demo"
 DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
 
 
-def commands(folder: Path) -> dict[str, list[str]]:
+def make_commands(folder: Path) -> dict[str, list[str]]:
     """Name of a job -> its command, less the output folder, which comes third."""
     rows = str(write_logs(folder / "rows.parquet", example_rows(100)))
-    without = folder / "without.yaml"
-    without.write_text(
+    detectors_only = folder / "without.yaml"
+    detectors_only.write_text(
         yaml.safe_dump({"members": {"slms": [], "detectors": DETECTORS}, "verdict": {"aggregate": {"positive": "cdf"}}})
     )
     return {
         "demo": ["run", str(DEMO), "--config", str(REPO / "jobs" / "demo.yaml")],
         "100 rows": ["run", rows],
-        "100 rows, no model": ["run", rows, "--config", str(without)],
+        "100 rows, no model": ["run", rows, "--config", str(detectors_only)],
     }
 
 
-def seconds(checkout: Path, command: list[str], output: Path) -> float:
+def time_command(checkout: Path, command: list[str], output: Path) -> float:
     """Of a whole command, in a checkout."""
     name, logs, *rest = command
     started = time.perf_counter()
@@ -51,10 +51,10 @@ def seconds(checkout: Path, command: list[str], output: Path) -> float:
 
 def drop_caches() -> bool:
     """Forget what files hold; whether that was allowed."""
-    if not os.access(DROP, os.W_OK):
+    if not os.access(DROP_CACHES, os.W_OK):
         return False
     os.sync()
-    DROP.write_text("3")
+    DROP_CACHES.write_text("3")
     return True
 
 
@@ -68,23 +68,23 @@ def main() -> None:
     options = parser.parse_args()
     checkouts = {"before": options.before.absolute()} if options.before else {}
     checkouts["now"] = REPO
-    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    times_by_case: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for turn in range(options.rounds):
-            for job, command in commands(folder).items():
+        for round_number in range(options.rounds):
+            for job, command in make_commands(folder).items():
                 if options.jobs and job not in options.jobs:
                     continue
                 for cache in ("cold", "warm"):
-                    for which, checkout in checkouts.items():
+                    for version, checkout in checkouts.items():
                         if cache == "cold" and not drop_caches():
                             continue
-                        output = folder / f"{job}-{turn}-{cache}-{which}"
-                        found[job, cache, which].append(seconds(checkout, command, output))
-                        options.out.write_text(table(found, list(checkouts)))
+                        output = folder / f"{job}-{round_number}-{cache}-{version}"
+                        times_by_case[job, cache, version].append(time_command(checkout, command, output))
+                        options.out.write_text(render_table(times_by_case, list(checkouts)))
 
 
-def table(found: dict[tuple[str, str, str], list[float]], checkouts: list[str]) -> str:
+def render_table(times_by_case: dict[tuple[str, str, str], list[float]], checkouts: list[str]) -> str:
     """As Markdown."""
     lines = [
         f"{os.cpu_count()} cores, {detect_cpu_dtype()}",
@@ -92,10 +92,10 @@ def table(found: dict[tuple[str, str, str], list[float]], checkouts: list[str]) 
         "| job | file cache | " + " | ".join(f"{c}, s" for c in checkouts) + " |",
     ]
     lines.append("| --- " * (len(checkouts) + 2) + "|")
-    for job, cache in dict.fromkeys((job, cache) for job, cache, _ in found):
+    for job, cache in dict.fromkeys((job, cache) for job, cache, _ in times_by_case):
         cells = []
-        for which in checkouts:
-            times = found.get((job, cache, which), [])
+        for version in checkouts:
+            times = times_by_case.get((job, cache, version), [])
             cells.append(f"{statistics.median(times):.1f} ({min(times):.1f} to {max(times):.1f})" if times else "-")
         lines.append(f"| {job} | {cache} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -9,14 +9,14 @@ from sklearn.metrics import roc_auc_score
 
 from ragassay.jobs.data.handbook.build import LOGS
 from ragassay.jobs.training.shortcuts import list_statements, predict_from_statement, render_table
-from tests.benchmarks.leaks import leaks, measured, near
-from tests.benchmarks.mix import MEASURED, WRITTEN, build, held_out, kept_out
+from tests.benchmarks.leaks import compute_overlap, index_texts, is_leak
+from tests.benchmarks.mix import MEASURED_FILES, WRITTEN, build_mix, is_held_out_context, is_held_out_item
 
 Built = tuple[pl.DataFrame, dict[str, dict[str, int]]]
 TEST_TEXT = "The harbour master of Fenwick keeps eleven boats and lends none of them to strangers in winter."
 
 
-def claims(name: str, number: int) -> list[dict[str, object]]:
+def make_claims(name: str, number: int) -> list[dict[str, object]]:
     """Two claims over one context; the wrong ones of every other context give themselves away by their words."""
     words = Random(f"{name} {number}").sample([f"{a}{b}" for a in "bdfghklm" for b in ("oth", "arn", "elk", "ist", "urm")], 14)
     good = " ".join(words[:7])
@@ -29,19 +29,19 @@ def claims(name: str, number: int) -> list[dict[str, object]]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     for name in ("fever", "fever_dev"):
-        pl.DataFrame([row for n in range(60) for row in claims(name, n)]).write_parquet(folder / f"{name}.parquet")
+        pl.DataFrame([row for n in range(60) for row in make_claims(name, n)]).write_parquet(folder / f"{name}.parquet")
     leak = {"question": "", "context": [TEST_TEXT.replace("eleven", "twelve")], "response": "He lends boats.", "label": "wrong"}
     dev = pl.read_parquet(folder / "fever_dev.parquet")
     pl.concat([dev, pl.DataFrame([leak], schema=dev.schema)]).write_parquet(folder / "fever_dev.parquet")
-    for name in MEASURED:
-        kept = [{"question": "", "context": [TEST_TEXT], "response": "He has boats.", "label": "correct"}]
-        pl.DataFrame(kept).write_parquet(folder / f"{name}.parquet")
+    for name in MEASURED_FILES:
+        measured_rows = [{"question": "", "context": [TEST_TEXT], "response": "He has boats.", "label": "correct"}]
+        pl.DataFrame(measured_rows).write_parquet(folder / f"{name}.parquet")
     return folder
 
 
 @pytest.fixture(scope="module")
 def built(data: Path) -> Built:
-    mix, counts = build(data)
+    mix, counts = build_mix(data)
     return mix, {name: dict(count) for name, count in counts.items()}
 
 
@@ -52,12 +52,12 @@ def test_what_is_measured_is_not_trained_on(data: Path, built: Built) -> None:
     assert trained.isdisjoint(handbook["context"].explode().to_list())
     for name in ("statements", "answers"):
         written = pl.read_parquet(WRITTEN / f"{name}.parquet")
-        kept = written.filter([kept_out(item) for item in written["item"]])
+        kept = written.filter([is_held_out_item(item) for item in written["item"]])
         assert 0.05 < kept["item"].n_unique() / written["item"].n_unique() < 0.15
         assert trained.isdisjoint(kept["context"].explode().to_list())
     fever = [tuple(context) for context in pl.read_parquet(data / "fever.parquet")["context"].to_list()]
-    assert any(map(held_out, fever))
-    assert not any(held_out(context) for context in mix.filter(source="fever")["context"].to_list())
+    assert any(map(is_held_out_context, fever))
+    assert not any(is_held_out_context(context) for context in mix.filter(source="fever")["context"].to_list())
     assert counts["fever_dev"]["near-duplicates of what is measured on"] == 1
     assert not any("master of Fenwick" in passage for passage in trained)
 
@@ -74,42 +74,46 @@ def test_a_mix_says_how_much_a_row_counts_and_what_it_changes(built: Built) -> N
 def test_words_that_give_the_label_away_are_thinned_out(built: Built) -> None:
     mix, counts = built
     assert counts["fever_dev"]["told by their words alone"] > 20
-    left = mix.filter(source="fever_dev")
-    tells = left["response"].str.contains("never a scribe")
-    assert tells.sum() < 0.5 * 30
+    remaining = mix.filter(source="fever_dev")
+    has_shortcut = remaining["response"].str.contains("never a scribe")
+    assert has_shortcut.sum() < 0.5 * 30
 
 
 @pytest.mark.parametrize("place", range(17))
-def test_a_text_with_a_word_changed_is_a_near_duplicate(place: int) -> None:
+def test_a_text_with_a_word_changed_is_a_near_duplicate(position: int) -> None:
     words = TEST_TEXT.split()
-    changed = " ".join([*words[:place], "perhaps", *words[place + 1 :]])
-    assert leaks(["Other."], changed, measured([TEST_TEXT]))
+    changed = " ".join([*words[:position], "perhaps", *words[position + 1 :]])
+    assert is_leak(["Other."], changed, index_texts([TEST_TEXT]))
 
 
 def test_near_duplicates_go_both_ways_and_short_phrases_are_none() -> None:
     claim = "Adams Street was sold to the harbour board in May."
-    inside = f"{'Nothing of this is known to anyone here. ' * 20}{claim}"
-    assert near(inside, measured([claim])) == 1 and near(claim, measured([inside])) == 1
-    assert near(TEST_TEXT, measured([claim])) == near("", measured([claim])) == 0
-    known = measured(["It is so.", f"It is said that {claim}"])
-    assert not leaks(["The harbour of Fenwick is closed."], "It is said that nobody came home again.", known)
-    assert leaks([], "It is so.", known) and not leaks([], "It is so for now.", known)
+    long_text = f"{'Nothing of this is known to anyone here. ' * 20}{claim}"
+    assert compute_overlap(long_text, index_texts([claim])) == 1 and compute_overlap(claim, index_texts([long_text])) == 1
+    assert compute_overlap(TEST_TEXT, index_texts([claim])) == compute_overlap("", index_texts([claim])) == 0
+    index = index_texts(["It is so.", f"It is said that {claim}"])
+    assert not is_leak(["The harbour of Fenwick is closed."], "It is said that nobody came home again.", index)
+    assert is_leak([], "It is so.", index) and not is_leak([], "It is so for now.", index)
 
 
 def test_shortcuts_are_seen_where_they_are_and_not_where_they_are_not() -> None:
     rng = Random(1)
-    said = [(" ".join(rng.choices(["ship", "clerk", "guild", "town", "year"], k=6)), rng.random() < 0.5) for _ in range(400)]
-    truth = [supported for _, supported in said]
+    statements = [
+        (" ".join(rng.choices(["ship", "clerk", "guild", "town", "year"], k=6)), rng.random() < 0.5) for _ in range(400)
+    ]
+    truth = [supported for _, supported in statements]
     groups = [i // 2 for i in range(400)]
-    blind = roc_auc_score(truth, predict_from_statement([text for text, _ in said], truth, groups))
-    seen = predict_from_statement([f"{text} {'indeed' if supported else 'never'}" for text, supported in said], truth, groups)
-    assert 0.4 < blind < 0.6
-    assert all((p > 0.5) == supported for p, supported in zip(seen, truth, strict=True))
+    auroc = roc_auc_score(truth, predict_from_statement([text for text, _ in statements], truth, groups))
+    chances = predict_from_statement(
+        [f"{text} {'indeed' if supported else 'never'}" for text, supported in statements], truth, groups
+    )
+    assert 0.4 < auroc < 0.6
+    assert all((p > 0.5) == supported for p, supported in zip(chances, truth, strict=True))
     rows = [
         {"source": "told", "context": [str(i // 2)], "statement": f"{text} {'indeed' if good else 'never'}", "supported": good}
-        for i, (text, good) in enumerate(said)
+        for i, (text, good) in enumerate(statements)
     ]
-    assert "| told | 400 |" in (told := render_table(pl.DataFrame(rows))) and "1.00" in told
+    assert "| told | 400 |" in (report := render_table(pl.DataFrame(rows))) and "1.00" in report
 
 
 def test_sentences_with_labels_are_statements_of_their_own(built: Built) -> None:

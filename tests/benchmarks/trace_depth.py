@@ -19,7 +19,7 @@ SHAPES: dict[str, Callable[[int, int], str | None]] = {
 }
 
 
-def spans(size: int, parent: Callable[[int, int], str | None]) -> list[Span]:
+def make_spans(size: int, parent: Callable[[int, int], str | None]) -> list[Span]:
     """Spans of one trace, of which every fourth retrieves and every fourth answers."""
     kinds = (SpanKind.OTHER, SpanKind.RETRIEVER, SpanKind.GENERATION, SpanKind.OTHER)
     return [
@@ -34,10 +34,10 @@ def main() -> None:
     for name, parent in SHAPES.items():
         seconds = []
         for size in SIZES:
-            trace = spans(size, parent)
-            began = time.process_time()
+            trace = make_spans(size, parent)
+            started = time.process_time()
             join_spans(trace)
-            seconds.append(time.process_time() - began)
+            seconds.append(time.process_time() - started)
         growth = ", ".join(f"{later / before:.1f}" for before, later in pairwise(seconds))
         print(f"| {name} | {' | '.join(f'{x:.3f} s' for x in seconds)} | {growth} |")
 

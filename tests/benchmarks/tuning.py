@@ -29,13 +29,13 @@ PACK = 2048
 BATCH = 4  # padded prompts a forward pass: more was slower on 2 cores
 
 
-def packed(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
+def run_trees(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
     """One tree, our attention."""
     tree = build_tree([prompt for unit in units for prompt in unit.prompts])
     compute_loss(compute_label_logprobs(model, tree, *labels), units, (1.0, 1.0))[0].backward()
 
 
-def masked(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
+def run_masked_trees(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
     """One tree, PyTorch's attention under a mask."""
     base = model.get_base_model()
     tree = build_tree([prompt for unit in units for prompt in unit.prompts])
@@ -52,15 +52,15 @@ def masked(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int],
     _backward(logits, units, labels)
 
 
-def padded(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
+def run_padded_batches(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
     """Every prompt on its own, in padded batches."""
     base = model.get_base_model()
-    singles = sorted(
+    prompts = sorted(
         (LabeledExample((prompt,), unit.supported) for unit in units for prompt in unit.prompts),
         key=lambda u: len(u.prompts[0]),
     )
-    for at in range(0, len(singles), BATCH):
-        batch = singles[at : at + BATCH]
+    for start in range(0, len(prompts), BATCH):
+        batch = prompts[start : start + BATCH]
         width = max(len(unit.prompts[0]) for unit in batch)
         ids = torch.zeros((len(batch), width), dtype=torch.long)
         mask = torch.zeros_like(ids)
@@ -74,16 +74,16 @@ def padded(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int],
 
 
 def _backward(logits: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
-    chances = torch.log_softmax(logits.float(), dim=-1)
-    both = torch.stack([chances[:, words].logsumexp(-1) for words in labels], dim=1)
-    compute_loss(both, units, (1.0, 1.0))[0].backward()
+    logprobs = torch.log_softmax(logits.float(), dim=-1)
+    label_logprobs = torch.stack([logprobs[:, words].logsumexp(-1) for words in labels], dim=1)
+    compute_loss(label_logprobs, units, (1.0, 1.0))[0].backward()
 
 
 WAYS: dict[str, tuple[Callable[..., None], str, bool]] = {
-    "padded batches": (padded, "sdpa", False),
-    "token trees, PyTorch's attention": (masked, "sdpa", False),
-    "token trees, our attention": (packed, ATTENTION_NAME, False),
-    "token trees, ours, LoRA merged": (packed, ATTENTION_NAME, True),
+    "padded batches": (run_padded_batches, "sdpa", False),
+    "token trees, PyTorch's attention": (run_masked_trees, "sdpa", False),
+    "token trees, our attention": (run_trees, ATTENTION_NAME, False),
+    "token trees, ours, LoRA merged": (run_trees, ATTENTION_NAME, True),
 }
 
 
@@ -104,17 +104,17 @@ def main() -> None:
     examples = read_examples(options.logs, LabelSource("label"), Columns(row_id=None), builder, nlp, 4096)
     groups = split_large_groups(examples.groups, PACK)[: options.contexts]
     model = load_for_training(slm, rank=options.rank, layers=options.layers or None, seed=0)
-    ours = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}
+    merged_forwards = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}
     labels = (builder.yes, builder.no)
     count = sum(len(unit.prompts) for group in groups for unit in group.units)
     tokens = sum(group.tokens for group in groups)
-    plain = sum(len(prompt) for group in groups for unit in group.units for prompt in unit.prompts)
-    print(f"{count} prompts over {len(groups)} trees: {tokens:,} tokens in the trees, {plain:,} in the prompts")
+    prompt_tokens = sum(len(prompt) for group in groups for unit in group.units for prompt in unit.prompts)
+    print(f"{count} prompts over {len(groups)} trees: {tokens:,} tokens in the trees, {prompt_tokens:,} in the prompts")
     seconds: dict[str, list[float]] = {}
     for _ in range(options.rounds + 1):
         for name, (way, attention, merged) in WAYS.items():
             model.get_base_model().set_attn_implementation(attention)
-            for module, forward in ours.items():
+            for module, forward in merged_forwards.items():
                 module.__dict__.pop("forward", None)
                 if merged:
                     module.forward = forward
@@ -122,10 +122,10 @@ def main() -> None:
             for group in groups:
                 way(model, group.units, labels)
             seconds.setdefault(name, []).append(time.perf_counter() - started)
-    slowest = statistics.median(seconds["padded batches"][1:])  # the first round warms up
-    for name, found in seconds.items():
-        median = statistics.median(found[1:])
-        print(f"{name:34} {count / median:6.1f} labels/s   {slowest / median:5.2f}")
+    padded_seconds = statistics.median(seconds["padded batches"][1:])  # the first round warms up
+    for name, times in seconds.items():
+        median = statistics.median(times[1:])
+        print(f"{name:34} {count / median:6.1f} labels/s   {padded_seconds / median:5.2f}")
 
 
 if __name__ == "__main__":

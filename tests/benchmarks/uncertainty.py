@@ -35,28 +35,28 @@ from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
 from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity, rouge_l
 from ragassay.pipeline.uncertainty.scores import AttentionWeighting, UncertaintyScore, compute_score
 from ragassay.schemas.columns import LOGS
-from tests.benchmarks.verifiers import like_auroc
+from tests.benchmarks.verifiers import compute_binned_auroc
 
 WINDOWS = (5, 10, 16, 20, 40, 10_000)
 SINGLE = [score for score in UncertaintyScore if not score.compares_samples]
 RESAMPLES = 300
 PARTS = ("logged", "own", "cost")
-RIGHT = 0.5
+RIGHT_ROUGE_L = 0.5
 ORDERS = 20
-DRAWN = 0.5
+SAMPLE_TEMPERATURE = 0.5
 """Temperature of drawn answers, as the paper's."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass
-class Asked:
+class MeasuredSet:
     """A set that was read: its rows, what was read of each, whether it is right, and seconds."""
 
     name: str
     rows: Sequence[Row]
-    reads: Sequence[TextMeasurement]
-    good: Bools
+    measurements: Sequence[TextMeasurement]
+    is_right: Bools
     seconds: float
 
     @property
@@ -65,157 +65,166 @@ class Asked:
         return number_groups([str(row["context"]) for row in self.rows])
 
 
-def interval(values: Floats, good: Bools, groups: Any) -> str:
+def render_interval(values: Floats, is_right: Bools, groups: Any) -> str:
     """AUROC with its interval, as text."""
     spread = []
     for weights in draw_resampling_weights(groups, RESAMPLES, 0):
         places = np.repeat(np.arange(len(values)), weights.astype(int))
-        if 0 < good[places].sum() < len(places):
-            spread.append(compute_auroc(values[places], good[places]))
+        if 0 < is_right[places].sum() < len(places):
+            spread.append(compute_auroc(values[places], is_right[places]))
     low, high = np.quantile(spread, [0.025, 0.975])
-    return f"{compute_auroc(values, good):.3f} ({low:.3f} to {high:.3f})"
+    return f"{compute_auroc(values, is_right):.3f} ({low:.3f} to {high:.3f})"
 
 
-def values_of(
-    asked: Asked, score: UncertaintyScore, window: int = 16, attention: AttentionWeighting = AttentionWeighting.MAX
+def compute_values(
+    measured: MeasuredSet, score: UncertaintyScore, window: int = 16, attention: AttentionWeighting = AttentionWeighting.MAX
 ) -> Floats:
     """A score of every response."""
-    return np.array([compute_score(score, read.tokens, window, attention) for read in asked.reads])
+    return np.array([compute_score(score, measurement.tokens, window, attention) for measurement in measured.measurements])
 
 
-def baselines(asked: Asked) -> dict[str, Floats]:
+def compute_baselines(measured: MeasuredSet) -> dict[str, Floats]:
     """Shortness, and the share of words that the context has."""
     return {
-        "shortness": np.array([-float(len(row["response"])) for row in asked.rows]),
-        "overlap": np.array([compute_context_share(row["response"], collect_words(row["context"])) for row in asked.rows]),
+        "shortness": np.array([-float(len(row["response"])) for row in measured.rows]),
+        "overlap": np.array([compute_context_share(row["response"], collect_words(row["context"])) for row in measured.rows]),
     }
 
 
-def tables(asked: Asked, more: Mapping[str, Floats]) -> Iterator[str]:
+def render_tables(measured: MeasuredSet, more: Mapping[str, Floats]) -> Iterator[str]:
     """The set's tables."""
-    good, groups = asked.good, asked.groups
-    share = f"{len(good)} responses over {groups.max() + 1} contexts, {good.mean():.0%} right"
-    tokens = np.array([len(read.tokens) for read in asked.reads])
-    yield f"\n### {asked.name}\n\n{share}, {np.median(tokens):.0f} tokens in the middle; {asked.seconds:.0f} s\n"
+    is_right, groups = measured.is_right, measured.groups
+    summary = f"{len(is_right)} responses over {groups.max() + 1} contexts, {is_right.mean():.0%} right"
+    tokens = np.array([len(measurement.tokens) for measurement in measured.measurements])
+    yield f"\n### {measured.name}\n\n{summary}, {np.median(tokens):.0f} tokens in the middle; {measured.seconds:.0f} s\n"
     yield "| score | AUROC | at like length |\n| --- | --- | --- |"
-    found = {score.value: values_of(asked, score) for score in SINGLE} | dict(more) | baselines(asked)
-    for name, values in found.items():
-        known = np.where(np.isnan(values), np.nanmin(values), values)
-        alike = like_auroc(known, good, found["shortness"])
-        yield f"| {name} | {interval(known, good, groups)} | {alike:.3f} |"
+    values_by_score = (
+        {score.value: compute_values(measured, score) for score in SINGLE} | dict(more) | compute_baselines(measured)
+    )
+    for name, values in values_by_score.items():
+        filled = np.where(np.isnan(values), np.nanmin(values), values)
+        alike = compute_binned_auroc(filled, is_right, values_by_score["shortness"])
+        yield f"| {name} | {render_interval(filled, is_right, groups)} | {alike:.3f} |"
     for score in (UncertaintyScore.ATTENHSCORE, UncertaintyScore.SURPRISAL):
-        yield f"\n{score.value} by window K and attention:\n\n| attention | " + " | ".join(map(_window, WINDOWS)) + " |"
+        yield f"\n{score.value} by window K and attention:\n\n| attention | " + " | ".join(map(_render_window, WINDOWS)) + " |"
         yield "| --- " * (len(WINDOWS) + 1) + "|"
         for attention in AttentionWeighting:
-            cells = [f"{compute_auroc(values_of(asked, score, window, attention), good):.3f}" for window in WINDOWS]
+            cells = [f"{compute_auroc(compute_values(measured, score, window, attention), is_right):.3f}" for window in WINDOWS]
             yield f"| {attention.value} | " + " | ".join(cells) + " |"
-    yield from thresholds(asked)
+    yield from render_thresholds(measured)
 
 
-def thresholds(asked: Asked) -> Iterator[str]:
+def render_thresholds(measured: MeasuredSet) -> Iterator[str]:
     """The dynamic threshold beside fixed ones: share asked on, and balanced accuracy of "past it" for "wrong"."""
-    wrong = ~asked.good
+    wrong = ~measured.is_right
     yield "\nAttenHScore past a threshold, for wrong responses:\n"
     yield "| threshold | share past it | wrong ones caught | balanced accuracy |\n| --- | --- | --- | --- |"
-    doubt = -values_of(asked, UncertaintyScore.ATTENHSCORE).astype(np.float32)
+    doubt = -compute_values(measured, UncertaintyScore.ATTENHSCORE).astype(np.float32)
     doubt = np.where(np.isnan(doubt), np.nanmax(doubt), doubt)
-    found = []
+    rates_by_order = []
     for seed in range(ORDERS):
         order = np.random.default_rng(seed).permutation(len(doubt))
         past = np.zeros(len(doubt), dtype=bool)
         past[order] = select_escalated(doubt[order])
-        found.append(_rates(past, wrong))
-    spread = np.std([rates[2] for rates in found])
-    yield _line(f"dynamic, {ORDERS} random orders", np.mean(found, axis=0), f" (sd {spread:.3f})")
-    every = [_rates(doubt >= cut, wrong) for cut in np.unique(doubt)]
-    yield _line("fixed, the mean of all", _rates(doubt >= doubt.mean(), wrong))
-    yield _line("fixed, the median of all", _rates(doubt >= np.median(doubt), wrong))
-    yield _line("fixed, the best there is, by the labels", max(every, key=lambda rates: rates[2]))
+        rates_by_order.append(_compute_rates(past, wrong))
+    spread = np.std([rates[2] for rates in rates_by_order])
+    yield _render_line(f"dynamic, {ORDERS} random orders", np.mean(rates_by_order, axis=0), f" (sd {spread:.3f})")
+    fixed = [_compute_rates(doubt >= cut, wrong) for cut in np.unique(doubt)]
+    yield _render_line("fixed, the mean of all", _compute_rates(doubt >= doubt.mean(), wrong))
+    yield _render_line("fixed, the median of all", _compute_rates(doubt >= np.median(doubt), wrong))
+    yield _render_line("fixed, the best there is, by the labels", max(fixed, key=lambda rates: rates[2]))
 
 
-def _rates(past: Bools, wrong: Bools) -> tuple[float, float, float]:
+def _compute_rates(past: Bools, wrong: Bools) -> tuple[float, float, float]:
     caught, alarms = past[wrong].mean(), past[~wrong].mean()
     return float(past.mean()), float(caught), float((caught + 1 - alarms) / 2)
 
 
-def _line(name: str, rates: Sequence[float] | Floats, more: str = "") -> str:
-    return f"| {name} | {rates[0]:.2f} | {rates[1]:.2f} | {rates[2]:.3f}{more} |"
+def _render_line(name: str, rates: Sequence[float] | Floats, suffix: str = "") -> str:
+    return f"| {name} | {rates[0]:.2f} | {rates[1]:.2f} | {rates[2]:.3f}{suffix} |"
 
 
-def _window(window: int) -> str:
+def _render_window(window: int) -> str:
     return "all" if window > 1000 else f"K = {window}"
 
 
-def read_logged(name: str, rows: Sequence[Row], encoder: PromptEncoder, reader: UncertaintyModel) -> Asked:
+def measure_logged(name: str, rows: Sequence[Row], encoder: PromptEncoder, reader: UncertaintyModel) -> MeasuredSet:
     """Read a set's responses."""
     started = time.perf_counter()
     encoded = encoder.encode([(row["question"], row["context"], [row["response"]]) for row in rows])
-    reads = reader.measure([(one.head, one.tails[0]) for one in encoded])
-    good = np.array([not row["hallucinated"] for row in rows])
-    return Asked(name, rows, reads, good, time.perf_counter() - started)
+    measurements = reader.measure([(prompt.head, prompt.tails[0]) for prompt in encoded])
+    is_right = np.array([not row["hallucinated"] for row in rows])
+    return MeasuredSet(name, rows, measurements, is_right, time.perf_counter() - started)
 
 
-def read_own(
+def measure_own(
     rows: Sequence[Row], encoder: PromptEncoder, reader: UncertaintyModel, answers: int
-) -> tuple[Asked, dict[str, Floats]]:
+) -> tuple[MeasuredSet, dict[str, Floats]]:
     """Let the model answer, and read what it says; and how alike its drawn answers are."""
     started = time.perf_counter()
-    heads = [one.head for one in encoder.encode([(row["question"], row["context"], [""]) for row in rows])]
+    heads = [prompt.head for prompt in encoder.encode([(row["question"], row["context"], [""]) for row in rows])]
     likeliest = [answer for (answer,) in reader.generate(heads, 32)]
     decode = reader.tokenizer.decode
-    said = [{**row, "response": decode(ids).strip()} for row, ids in zip(rows, likeliest, strict=True)]
-    good = np.array([_right(row["response"], row["gold"]) for row in said])
-    asked = Asked(
-        "Own answers to SQuAD v2's questions", said, reader.measure(list(zip(heads, likeliest, strict=True))), good, 0.0
+    answered = [{**row, "response": decode(ids).strip()} for row, ids in zip(rows, likeliest, strict=True)]
+    is_right = np.array([_is_right_answer(row["response"], row["gold"]) for row in answered])
+    measured = MeasuredSet(
+        "Own answers to SQuAD v2's questions", answered, reader.measure(list(zip(heads, likeliest, strict=True))), is_right, 0.0
     )
-    drawn = reader.generate(heads, 32, answers=answers, temperature=DRAWN)
-    prompts: list[PromptAndText] = [(head, ids) for head, mine in zip(heads, drawn, strict=True) for ids in mine]
-    states = np.array([read.tokens.state for read in reader.measure(prompts, with_states=True)]).reshape(len(rows), answers, -1)
-    more = {
+    drawn = reader.generate(heads, 32, answers=answers, temperature=SAMPLE_TEMPERATURE)
+    prompts: list[PromptAndText] = [(head, ids) for head, row_answers in zip(heads, drawn, strict=True) for ids in row_answers]
+    states = np.array([measurement.tokens.state for measurement in reader.measure(prompts, with_states=True)]).reshape(
+        len(rows), answers, -1
+    )
+    sample_scores = {
         UncertaintyScore.LEXICAL_SIMILARITY.value: np.array(
-            [lexical_similarity([decode(ids) for ids in mine]) for mine in drawn]
+            [lexical_similarity([decode(ids) for ids in row_answers]) for row_answers in drawn]
         ),
-        UncertaintyScore.EIGENSCORE.value: np.array([eigenscore(mine) for mine in states]),
+        UncertaintyScore.EIGENSCORE.value: np.array([eigenscore(row_answers) for row_answers in states]),
     }
-    asked.seconds = time.perf_counter() - started
-    return asked, more
+    measured.seconds = time.perf_counter() - started
+    return measured, sample_scores
 
 
-def _right(answer: str, gold: Sequence[str]) -> bool:
-    return any(rouge_l(extract_words(answer), extract_words(one)) >= RIGHT or one.lower() in answer.lower() for one in gold)
+def _is_right_answer(answer: str, gold: Sequence[str]) -> bool:
+    return any(
+        rouge_l(extract_words(answer), extract_words(gold_answer)) >= RIGHT_ROUGE_L or gold_answer.lower() in answer.lower()
+        for gold_answer in gold
+    )
 
 
-def contexts_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
+def sample_contexts(rows: pl.DataFrame, count: int) -> Sequence[Row]:
     """Rows of whole contexts, in a random order of contexts that is always the same, until there are so many."""
     contexts = rows["context"].unique(maintain_order=True).sample(fraction=1, shuffle=True, seed=0).to_frame()
     return contexts.join(rows, on="context", maintain_order="left").head(count).to_dicts()
 
 
-def questions_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
+def sample_questions(rows: pl.DataFrame, count: int) -> Sequence[Row]:
     """Answerable questions, each with all of its gold answers."""
     gold = rows.filter(pl.col("label") == "correct").group_by("context", "question", maintain_order=True)
-    return contexts_of(gold.agg(gold=pl.col("response")).with_columns(response=pl.lit("")), count)
+    return sample_contexts(gold.agg(gold=pl.col("response")).with_columns(response=pl.lit("")), count)
 
 
-def judge_seconds(sets: Sequence[Asked], threads: int) -> Iterator[str]:
+def time_verifier(sets: Sequence[MeasuredSet], threads: int) -> Iterator[str]:
     """Seconds for 1,000 responses of the default verifier, beside those of the reading."""
     scorer = SlmStage(Job().members.slms[0], ("sentencizer", "en"), threads)
     scorer.setup()
     yield "\n### Seconds for 1,000 responses, on the same rows\n"
     yield "| set | uncertainty | default verifier | ratio |\n| --- | --- | --- | --- |"
-    for asked in sets:
-        table = _table(asked.rows)
+    for measured in sets:
+        table = _make_table(measured.rows)
         started = time.perf_counter()
         scorer(table)
-        theirs, factor = time.perf_counter() - started, 1000 / len(asked.rows)
-        yield f"| {asked.name} | {asked.seconds * factor:.0f} | {theirs * factor:.0f} | {asked.seconds / theirs:.2f} |"
+        verifier_seconds, factor = time.perf_counter() - started, 1000 / len(measured.rows)
+        yield f"| {measured.name} | {measured.seconds * factor:.0f} | {verifier_seconds * factor:.0f} | {measured.seconds / verifier_seconds:.2f} |"
 
 
-def _table(rows: Sequence[Row]) -> pa.Table:
+def _make_table(rows: Sequence[Row]) -> pa.Table:
     """Rows as the split stage leaves them."""
     keys = ("question", "context", "response")
-    known = [{"row_key": i, "row_id": str(i), "status": "ok", **{key: row[key] for key in keys}} for i, row in enumerate(rows)]
-    return SplitStage(("sentencizer", "en"), False)(pa.Table.from_pylist(known, schema=LOGS))
+    records = [
+        {"row_key": i, "row_id": str(i), "status": "ok", **{key: row[key] for key in keys}} for i, row in enumerate(rows)
+    ]
+    return SplitStage(("sentencizer", "en"), False)(pa.Table.from_pylist(records, schema=LOGS))
 
 
 def main() -> None:
@@ -236,10 +245,10 @@ def main() -> None:
     reader = UncertaintyModel(member, member.engine, gpus=0, threads=args.threads)
     encoder = make_answer_encoder(member, reader.tokenizer)
     squad = pl.read_parquet(args.data / "squad_v2.parquet")
-    ragtruth = contexts_of(pl.read_parquet(args.data / "ragtruth_qa_dev.parquet"), args.ragtruth)
+    ragtruth = sample_contexts(pl.read_parquet(args.data / "ragtruth_qa_dev.parquet"), args.ragtruth)
     with args.out.open("w") as out:
 
-        def say(lines: Iterator[str]) -> None:
+        def print_and_write(lines: Iterator[str]) -> None:
             for line in lines:
                 print(line, flush=True)
                 out.write(line + "\n")
@@ -247,14 +256,14 @@ def main() -> None:
 
         sets = []
         if {"logged", "cost"} & set(args.parts):
-            logged = {"RAGTruth QA, logged answers": ragtruth, "SQuAD v2, logged answers": contexts_of(squad, args.squad)}
-            sets = [read_logged(name, rows, encoder, reader) for name, rows in logged.items()]
+            logged = {"RAGTruth QA, logged answers": ragtruth, "SQuAD v2, logged answers": sample_contexts(squad, args.squad)}
+            sets = [measure_logged(name, rows, encoder, reader) for name, rows in logged.items()]
         if "logged" in args.parts:
-            say(line for asked in sets for line in tables(asked, {}))
+            print_and_write(line for measured in sets for line in render_tables(measured, {}))
         if "own" in args.parts:
-            say(tables(*read_own(questions_of(squad, args.own), encoder, reader, args.answers)))
+            print_and_write(render_tables(*measure_own(sample_questions(squad, args.own), encoder, reader, args.answers)))
         if "cost" in args.parts:
-            say(judge_seconds(sets, args.threads))
+            print_and_write(time_verifier(sets, args.threads))
 
 
 if __name__ == "__main__":

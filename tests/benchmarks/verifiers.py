@@ -39,14 +39,14 @@ HEAD = (
 )
 
 
-def like_auroc(scores: Floats, good: Bools, trait: Floats) -> float:
+def compute_binned_auroc(scores: Floats, good: Bools, trait: Floats) -> float:
     """AUROC of pairs of a good and a bad one that lie in the same fifth of a trait."""
     bins = np.searchsorted(np.quantile(trait, np.linspace(0, 1, BINS + 1)[1:-1]), trait)
     won = pairs = 0.0
     for number in range(BINS):
-        ours, theirs = (scores[(bins == number) & which] for which in (good, ~good))
-        won += float((ours[:, None] > theirs).sum() + 0.5 * (ours[:, None] == theirs).sum())
-        pairs += len(ours) * len(theirs)
+        good_scores, bad_scores = (scores[(bins == number) & side] for side in (good, ~good))
+        won += float((good_scores[:, None] > bad_scores).sum() + 0.5 * (good_scores[:, None] == bad_scores).sum())
+        pairs += len(good_scores) * len(bad_scores)
     return won / pairs if pairs else float("nan")
 
 
@@ -60,41 +60,41 @@ def load_set(output: str, name: str) -> tuple[LabeledResponses, dict[str, Normal
     return rows, fit_members(Normalize(), values, {name: stats}, [name], 1)
 
 
-def sets_of(output: str) -> list[str]:
+def list_sets(output: str) -> list[str]:
     """The dev sets of an output."""
     return sorted(pl.scan_parquet(f"{output}/scored/**/*.parquet").select("dev_set").unique().collect()["dev_set"])
 
 
-def combined(members: Mapping[str, str], more: Sequence[str]) -> dict[str, Weights]:
+def combine_weights(members: Mapping[str, str], requested: Sequence[str]) -> dict[str, Weights]:
     """Name -> members with their weights: each alone, each SLM with the detectors, what was asked for, the default job's."""
     slms = [name for name, value in members.items() if value != ValueKind.SCORE]
     detectors = [name for name in members if name not in slms]
-    found = {name: [name] for name in members}
+    groups = {name: [name] for name in members}
     if detectors:
-        found["detectors"] = detectors
-        found |= {f"{slm} and the detectors": [slm, *detectors] for slm in slms}
-    found |= {text.replace(",", ", "): text.split(",") for text in more}
-    equal: dict[str, Weights] = {name: dict.fromkeys(mine, 1 / len(mine)) for name, mine in found.items()}
+        groups["detectors"] = detectors
+        groups |= {f"{slm} and the detectors": [slm, *detectors] for slm in slms}
+    groups |= {text.replace(",", ", "): text.split(",") for text in requested}
+    equal_weights: dict[str, Weights] = {name: dict.fromkeys(group, 1 / len(group)) for name, group in groups.items()}
     default = Job().members
     weights = default.ensemble_weights or dict.fromkeys(default.values, 1 / len(default.values))
-    return equal | ({"default members": weights} if weights.keys() <= members.keys() else {})
+    return equal_weights | ({"default members": weights} if weights.keys() <= members.keys() else {})
 
 
-def row(name: str, scores: Floats, good: Bools, groups: Ints, words: Floats, overlap: Floats) -> str:
+def render_row(name: str, scores: Floats, good: Bools, groups: Ints, words: Floats, overlap: Floats) -> str:
     """One line of a Markdown table."""
-    there = ~np.isnan(scores)
-    scores, good, groups = scores[there], good[there], np.unique(groups[there], return_inverse=True)[1]
-    found = compute_metrics(scores, good, groups, resamples=RESAMPLES)
+    has_score = ~np.isnan(scores)
+    scores, good, groups = scores[has_score], good[has_score], np.unique(groups[has_score], return_inverse=True)[1]
+    metrics = compute_metrics(scores, good, groups, resamples=RESAMPLES)
 
     def cell(metric: str) -> str:
-        value = found[metric]
+        value = metrics[metric]
         return f"{value.value:.3f} ({value.low:.2f} to {value.high:.2f})" if value.low is not None else f"{value.value:.3f}"
 
-    like = [f"{like_auroc(scores, good, trait[there]):.3f}" for trait in (words, overlap)]
+    like = [f"{compute_binned_auroc(scores, good, trait[has_score]):.3f}" for trait in (words, overlap)]
     return f"| {name} | {' | '.join([cell('auroc'), cell('best_f1_hallucinated'), cell('best_f1'), *like])} |"
 
 
-def responses(
+def score_responses(
     rows: LabeledResponses, fits: Mapping[str, NormalizationFit], together: Mapping[str, Weights]
 ) -> Iterator[tuple[str, Floats]]:
     """Name and response scores of every line."""
@@ -108,7 +108,7 @@ def responses(
     yield "baseline: words in context", rows.context_overlap
 
 
-def sentences(
+def score_sentences(
     rows: LabeledResponses, fits: Mapping[str, NormalizationFit], together: Mapping[str, Weights]
 ) -> dict[str, Floats]:
     """Name -> sentence scores of every line."""
@@ -122,30 +122,33 @@ def sentences(
     }
 
 
-def kinds_of(output: str, name: str, rows: LabeledResponses) -> list[str | None]:
+def list_kinds(output: str, name: str, rows: LabeledResponses) -> list[str | None]:
     """Kind of every sentence, as its label says; an unsupported label's before others'."""
     frame = pl.read_parquet(f"{output}/scored/set={name}/*.parquet", columns=["context", "response", "sentence_labels"])
-    labels = {(tuple(row["context"]), row["response"]): row["sentence_labels"] or [] for row in frame.iter_rows(named=True)}
+    labels = {
+        (tuple(render_row["context"]), render_row["response"]): render_row["sentence_labels"] or []
+        for render_row in frame.iter_rows(named=True)
+    }
     nlp = load_splitter("sentencizer", "en")
-    found: list[str | None] = []
+    kinds: list[str | None] = []
     for (_, context, response), spans in zip(
         rows.texts, split_sentences(nlp, [text for _, _, text in rows.texts]), strict=True
     ):
-        said = sorted(labels[tuple(context), response], key=lambda label: label["supported"])
+        row_labels = sorted(labels[tuple(context), response], key=lambda label: label["supported"])
         for start, end in spans:
-            found.append(next((x["kind"] for x in said if x["start"] < end and start < x["end"]), None))
-    return found
+            kinds.append(next((x["kind"] for x in row_labels if x["start"] < end and start < x["end"]), None))
+    return kinds
 
 
-def by_kind(kinds: Sequence[str | None], good: Bools, scores: Mapping[str, Floats]) -> str:
+def render_kinds(kinds: Sequence[str | None], good: Bools, scores: Mapping[str, Floats]) -> str:
     """AUROC of each kind of unsupported sentence against all supported ones, and of each supported kind against the others."""
-    named = np.array([kind or "" for kind in kinds])
+    kind_names = np.array([kind or "" for kind in kinds])
     lines = [f"| kind | sentences | {' | '.join(scores)} |", "| --- | --- |" + " --- |" * len(scores)]
     for side, word in ((False, "not supported"), (True, "supported")):
-        for kind in sorted(set(named[good == side]) - {""}):
-            mine = ((named == kind) & (good == side)) | (good != side)
-            cells = [f"{compute_auroc(values[mine], good[mine]):.3f}" for values in scores.values()]
-            lines.append(f"| {kind} ({word}) | {((named == kind) & (good == side)).sum():,} | {' | '.join(cells)} |")
+        for kind in sorted(set(kind_names[good == side]) - {""}):
+            selected = ((kind_names == kind) & (good == side)) | (good != side)
+            cells = [f"{compute_auroc(values[selected], good[selected]):.3f}" for values in scores.values()]
+            lines.append(f"| {kind} ({word}) | {((kind_names == kind) & (good == side)).sum():,} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -156,39 +159,51 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--together", nargs="*", default=[])
     options = parser.parse_args()
-    for name in options.only or sets_of(options.output):
+    for name in options.only or list_sets(options.output):
         rows, fits = load_set(options.output, name)
         members = read_member_values(read_manifest(open_output(options.output)))
-        together = combined(members, options.together)
+        together = combine_weights(members, options.together)
         labels = np.array(rows.labels)
         for other in (Label.WRONG, Label.PARTIAL):
-            mine = np.isin(labels, [Label.CORRECT, other])
+            selected = np.isin(labels, [Label.CORRECT, other])
             if (labels == other).any():
-                good = rows.is_correct[mine]
+                good = rows.is_correct[selected]
                 print(f"\n### {name}: responses, correct against {other}: {good.sum():,} and {(~good).sum():,}\n\n{HEAD}")
-                for line, scores in responses(rows, fits, together):
+                for line, scores in score_responses(rows, fits, together):
                     print(
-                        row(line, scores[mine], good, rows.groups[mine], rows.word_counts[mine], rows.context_overlap[mine]),
+                        render_row(
+                            line,
+                            scores[selected],
+                            good,
+                            rows.groups[selected],
+                            rows.word_counts[selected],
+                            rows.context_overlap[selected],
+                        ),
                         flush=True,
                     )
-        there = ~np.isnan(rows.sentence_truth)
-        if set(rows.sentence_truth[there]) == {0, 1}:
-            good = rows.sentence_truth[there] == 1
-            groups = np.repeat(rows.groups, rows.sentence_counts)[there]
-            found = {line: scores[there] for line, scores in sentences(rows, fits, together).items()}
+        has_label = ~np.isnan(rows.sentence_truth)
+        if set(rows.sentence_truth[has_label]) == {0, 1}:
+            good = rows.sentence_truth[has_label] == 1
+            groups = np.repeat(rows.groups, rows.sentence_counts)[has_label]
+            scores_by_line = {line: scores[has_label] for line, scores in score_sentences(rows, fits, together).items()}
             print(f"\n### {name}: sentences: {good.sum():,} supported, {(~good).sum():,} not\n\n{HEAD}")
-            for line, scores in found.items():
+            for line, scores in scores_by_line.items():
                 print(
-                    row(line, scores, good, groups, rows.sentence_word_counts[there], rows.sentence_overlap[there]), flush=True
+                    render_row(
+                        line, scores, good, groups, rows.sentence_word_counts[has_label], rows.sentence_overlap[has_label]
+                    ),
+                    flush=True,
                 )
-            kinds = [kind for kind, known in zip(kinds_of(options.output, name, rows), there, strict=True) if known]
+            kinds = [kind for kind, known in zip(list_kinds(options.output, name, rows), has_label, strict=True) if known]
             if any(kinds):
-                known = {line: scores for line, scores in found.items() if not np.isnan(scores).any()}
-                print(f"\n### {name}: by kind\n\n{by_kind(kinds, good, known)}")
-            for one, other_slm in combinations([m for m, value in members.items() if value != ValueKind.SCORE], 2):
-                values = [rows.sentence_values[slm][there] for slm in (one, other_slm)]
-                told = (f"{np.corrcoef(values[0][side], values[1][side])[0, 1]:.2f}" for side in (good, ~good))
-                print(f"\n{one} and {other_slm}, correlation among supported and unsupported sentences: {', '.join(told)}.")
+                known = {line: scores for line, scores in scores_by_line.items() if not np.isnan(scores).any()}
+                print(f"\n### {name}: by kind\n\n{render_kinds(kinds, good, known)}")
+            for first_slm, second_slm in combinations([m for m, value in members.items() if value != ValueKind.SCORE], 2):
+                values = [rows.sentence_values[first_slm][has_label] for first_slm in (first_slm, second_slm)]
+                correlations = (f"{np.corrcoef(values[0][side], values[1][side])[0, 1]:.2f}" for side in (good, ~good))
+                print(
+                    f"\n{first_slm} and {second_slm}, correlation among supported and unsupported sentences: {', '.join(correlations)}."
+                )
 
 
 if __name__ == "__main__":

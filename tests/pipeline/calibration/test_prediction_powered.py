@@ -17,7 +17,7 @@ from ragassay.pipeline.calibration.prediction_powered import (
     count_labels_to_halve,
     estimate_share,
 )
-from tests.benchmarks.estimate import drawn, normal_ppi, simulated, strata_of
+from tests.benchmarks.estimate import assign_strata, draw_labels, estimate_normal_ppi, simulate_logs
 
 ROWS, DRAWS, POPULATIONS = 1500, 1000, 20
 
@@ -29,17 +29,17 @@ def make_sample(rows: list[int], wrong: list[bool]) -> LabeledSample:
 @pytest.mark.parametrize("seed", range(5))
 def test_by_the_verdict_alone_the_estimate_equals_ppi_plus_plus(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    logs = simulated("good", 0.3, rng, ROWS)
-    sample = drawn(logs, strata_of(logs, "random"), 80, rng)
+    logs = simulate_logs("good", 0.3, rng, ROWS)
+    sample = draw_labels(logs, assign_strata(logs, "random"), 80, rng)
     by_verdict = build_cells((~logs.flagged).astype(np.int64), sample)
-    assert estimate_share(by_verdict).value == pytest.approx(normal_ppi(logs, sample).value, abs=1e-12)
+    assert estimate_share(by_verdict).value == pytest.approx(estimate_normal_ppi(logs, sample).value, abs=1e-12)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40))
 def test_the_interval_contains_the_estimate(seed: int, labels: int) -> None:
     rng = np.random.default_rng(seed)
-    logs = simulated("good", float(rng.uniform(0, 1)), rng, 60)
-    sample = drawn(logs, strata_of(logs, "random"), labels, rng)
+    logs = simulate_logs("good", float(rng.uniform(0, 1)), rng, 60)
+    sample = draw_labels(logs, assign_strata(logs, "random"), labels, rng)
     for cells in (build_powered_cells(logs.flagged, logs.scores, sample), build_classical_cells(60, sample)):
         assert cells.shares.sum() == pytest.approx(1)
         result = estimate_share(cells)
@@ -49,7 +49,7 @@ def test_the_interval_contains_the_estimate(seed: int, labels: int) -> None:
 
 
 def test_the_estimate_is_exact_if_all_rows_are_labeled() -> None:
-    logs = simulated("useless", 0.2, np.random.default_rng(0), 200)
+    logs = simulate_logs("useless", 0.2, np.random.default_rng(0), 200)
     sample = make_sample(list(range(200)), logs.wrong.tolist())
     result = estimate_share(build_powered_cells(logs.flagged, logs.scores, sample))
     assert result.value == pytest.approx(0.2) and result.high - result.low < 1e-3
@@ -103,9 +103,9 @@ def test_intervals_cover_as_often_as_stated(judge: str, labels: int, design: str
         result: list[EstimationCells] = []
         for draw in range(DRAWS):
             if draw % (DRAWS // POPULATIONS) == 0:
-                logs = simulated(judge, rate, rng, ROWS)
-                strata = strata_of(logs, design)
-            result.append(build_powered_cells(logs.flagged, logs.scores, drawn(logs, strata, labels, rng)))
+                logs = simulate_logs(judge, rate, rng, ROWS)
+                strata = assign_strata(logs, design)
+            result.append(build_powered_cells(logs.flagged, logs.scores, draw_labels(logs, strata, labels, rng)))
         width = max(len(cells.shares) for cells in result)
 
         def padded(name: str, fill: float, result: list[EstimationCells] = result, width: int = width) -> Floats:
@@ -127,7 +127,7 @@ def test_intervals_of_a_scored_sample_cover_the_rate_of_all_rows(judge: str, sha
     draws, covered, covered_unweighted = 400, 0, 0
     for draw in range(draws):
         if draw % 30 == 0:
-            parts = [simulated(judge, rate, rng, ROWS) for rate in (0.15, 0.3)]
+            parts = [simulate_logs(judge, rate, rng, ROWS) for rate in (0.15, 0.3)]
             wrong, flagged, scores = (np.concatenate([getattr(p, n) for p in parts]) for n in ("wrong", "flagged", "scores"))
             share = np.repeat(shares, ROWS)
         is_scored = rng.uniform(size=2 * ROWS) < share
@@ -144,7 +144,7 @@ def test_intervals_of_a_scored_sample_cover_the_rate_of_all_rows(judge: str, sha
 
 
 def test_a_fully_labeled_sample_is_as_uncertain_as_a_random_sample() -> None:
-    logs = simulated("good", 0.2, np.random.default_rng(1), 400)
+    logs = simulate_logs("good", 0.2, np.random.default_rng(1), 400)
     rows = make_sample(list(range(400)), logs.wrong.tolist())
     result = build_powered_cells(logs.flagged, logs.scores, rows, np.full(400, 4.0))
     share = estimate_share(result)

@@ -1,4 +1,4 @@
-"""What members beside the ensemble would add to the default's: `python -m tests.benchmarks.beside OUTPUT [MEMBER …]`.
+"""What members beside the ensemble would add to the default's: `python -m tests.benchmarks.added_members OUTPUT [MEMBER …]`.
 
 OUTPUT is a cascade of the three detectors and of the MEMBERs, all of it escalated to the default verifier, on labelled rows
 (docs/how-to/members.md has the job file). Prints AUROC of the default's rule where a MEMBER has more and more weight beside 27
@@ -24,26 +24,26 @@ EPSILON = 0.01
 
 def main() -> None:
     """Measure and print."""
-    output, *wanted = sys.argv[1:]
-    own = default_members()["weights"]
-    judged = ds.dataset(f"{output}/escalated", format="parquet").to_table(columns=["row_key", "judge"]).to_pylist()
-    judge = {row["row_key"]: row["judge"] for row in judged}
+    output, *members = sys.argv[1:]
+    default_weights = default_members()["weights"]
+    escalated = ds.dataset(f"{output}/escalated", format="parquet").to_table(columns=["row_key", "judge"]).to_pylist()
+    judge = {row["row_key"]: row["judge"] for row in escalated}
     rows = ds.dataset(f"{output}/scored", format="parquet").to_table(columns=["row_key", "label", "members"]).to_pylist()
-    said = [{m["name"]: m["sentence_scores"] for m in [*row["members"], judge[row["row_key"]]]} for row in rows]
+    sentence_scores = [{m["name"]: m["sentence_scores"] for m in [*row["members"], judge[row["row_key"]]]} for row in rows]
     good = np.array([row["label"] == "correct" for row in rows])
-    counts = np.array([len(one["facts"]) for one in said])
+    counts = np.array([len(scores["facts"]) for scores in sentence_scores])
 
-    def values_of(name: str) -> Floats:
-        return np.array([np.nan if value is None else value for one in said for value in one[name]])
+    def get_values(name: str) -> Floats:
+        return np.array([np.nan if value is None else value for scores in sentence_scores for value in scores[name]])
 
-    print("| weight | " + " | ".join(wanted) + " |\n" + "| --- " * (len(wanted) + 1) + "|")
+    print("| weight | " + " | ".join(members) + " |\n" + "| --- " * (len(members) + 1) + "|")
     for weight in WEIGHTS:
         cells = []
-        for member in wanted:
-            weights = {**own, member: weight}
-            values = {name: values_of(name) for name in weights}
+        for member in members:
+            weights = {**default_weights, member: weight}
+            values = {name: get_values(name) for name in weights}
             fits = {name: fit_detector(compute_moments(v[~np.isnan(v)])) for name, v in values.items()}
-            shares = {name: one / sum(weights.values()) for name, one in weights.items()}
+            shares = {name: scores / sum(weights.values()) for name, scores in weights.items()}
             rule = Rule(fits, Mean.HARMONIC, PositivityPolicy.CDF, EPSILON, shares)
             cells.append(f"{compute_auroc(apply_rule(rule, values, counts).response, good):.3f}")
         print(f"| {weight} | " + " | ".join(cells) + " |")

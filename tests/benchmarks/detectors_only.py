@@ -1,5 +1,5 @@
 """What the three detectors alone are worth where each answer is judged by itself, as `ragassay check --fast` judges it:
-`python -m tests.benchmarks.alone FOLDER [--write jobs/verdicts/bundled_detectors.json]`.
+`python -m tests.benchmarks.detectors_only FOLDER [--write jobs/verdicts/bundled_detectors.json]`.
 
 FOLDER is what `tests.benchmarks.dev_sets` writes. Each response is scored by the word frequencies of its own context. Prints
 the AUROC of each set, and threshold and probabilities of the other sets on it (`tests.benchmarks.defaults`); --write makes the
@@ -24,11 +24,11 @@ from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.members import ValueKind, read_scores
 from ragassay.schemas.columns import Status
-from tests.benchmarks.defaults import SETS, Choice, bundled, fits_in, scores, tell_thresholds
+from tests.benchmarks.defaults import SETS, Choice, fit_moments, make_calibration, print_thresholds, score_responses
 
 
 @dataclass(frozen=True)
-class Judged:
+class LabeledSet:
     """A set's responses that have a score and a label."""
 
     labels: list[str]
@@ -42,7 +42,7 @@ class Judged:
         return np.array([label == "correct" for label in self.labels])
 
 
-def judged(job: Job, path: Path) -> Judged:
+def score_set(job: Job, path: Path) -> LabeledSet:
     """Score a set."""
     table = pq.ParquetFile(path).read()
     rows = through(load(scoring_stages(job, None), lambda _: None), table, lambda _: None)
@@ -52,12 +52,12 @@ def judged(job: Job, path: Path) -> Judged:
     labels = [label for status, label in pairs if status == Status.OK]
     assert None not in labels
     truths = []
-    for status, sentences, said in zip(
+    for status, sentences, sentence_labels in zip(
         *(batch[n].to_pylist() for n in ("status", "sentences", "sentence_labels")), strict=True
     ):
         if status == Status.OK:
-            truths += compute_sentence_truth([(s["start"], s["end"]) for s in sentences], said, None)
-    return Judged(labels, values, counts, np.array([np.nan if t is None else float(t) for t in truths]))
+            truths += compute_sentence_truth([(s["start"], s["end"]) for s in sentences], sentence_labels, None)
+    return LabeledSet(labels, values, counts, np.array([np.nan if t is None else float(t) for t in truths]))
 
 
 def main() -> None:
@@ -67,17 +67,17 @@ def main() -> None:
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     job = detectors_alone()
-    sets = {name: judged(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
-    even = tuple((name, 1 / len(job.members.values)) for name in job.members.values)
-    choice = Choice(ValueKind.SCORE, even, DEFAULT_MEAN, DEFAULT_POSITIVE)
+    sets = {name: score_set(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
+    weights = tuple((name, 1 / len(job.members.values)) for name in job.members.values)
+    choice = Choice(ValueKind.SCORE, weights, DEFAULT_MEAN, DEFAULT_POSITIVE)
     print("| set | responses | AUROC |\n| --- | --- | --- |")
     for name, rows in sets.items():
-        ensemble = scores(rows, choice, fits_in(rows.sentence_values))
+        ensemble = score_responses(rows, choice, fit_moments(rows.sentence_values))
         print(f"| {name} | {len(rows.labels)} | {compute_auroc(ensemble, rows.is_correct):.3f} |")
-    tell_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
+    print_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
     if options.write:
-        found = replace(bundled(sets, choice, make_fingerprint(job)), calibration_id="bundled-detectors")
-        options.write.write_text(found.to_json() + "\n", encoding="utf-8")
+        calibration = replace(make_calibration(sets, choice, make_fingerprint(job)), calibration_id="bundled-detectors")
+        options.write.write_text(calibration.to_json() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
