@@ -1,8 +1,8 @@
-"""What members beside the ensemble would add to the default's: `python -m tests.benchmarks.added_members OUTPUT [MEMBER …]`.
+"""Measure what other members would add to the default members: `python -m tests.benchmarks.added_members OUTPUT [MEMBER …]`.
 
-OUTPUT is a cascade of the three detectors and of the MEMBERs, all of it escalated to the default verifier, on labelled rows
-(docs/how-to/members.md has the job file). Prints AUROC of the default's rule where a MEMBER has more and more weight beside 27
-of the verifier and 1 of each detector.
+OUTPUT is a cascade of the three detectors and the MEMBERs on labeled rows, with every row escalated to the default verifier
+(docs/how-to/members.md has the job file). Prints the AUROC of the default rule with growing weights of each MEMBER, next to 27
+for the verifier and 1 for each detector.
 """
 
 import sys

@@ -1,5 +1,5 @@
-"""Two engines, the same prompts: how far vLLM and transformers are apart in log P(yes) and log P(no), and how much noise
-batching makes in vLLM alone. `python -m tests.benchmarks.agreement --dtype bfloat16` prints the figures as JSON.
+"""Measure how far vLLM and transformers differ in log P(yes) and log P(no) of the same prompts, and the noise of batching in
+vLLM. `python -m tests.benchmarks.agreement --dtype bfloat16` prints the figures as JSON.
 """
 
 import argparse
@@ -21,7 +21,7 @@ Prompts = list[list[int]]
 
 
 def build_handbook_prompts(builder: PromptBuilder, count: int) -> Prompts:
-    """The first prompts of the bundled logs, as the job makes them."""
+    """Build the first prompts of the bundled logs, as a job does."""
     nlp = load_splitter("sentencizer", "en")
     prompts: Prompts = []
     for row in pq.read_table(HANDBOOK).to_pylist():
@@ -34,7 +34,7 @@ def build_handbook_prompts(builder: PromptBuilder, count: int) -> Prompts:
 
 
 def score_prompts(slm: Slm, orders: list[list[int]], count: int, result: Any) -> None:
-    """Score the same prompts once an order, in one process with one engine; puts log P(yes), log P(no) back in place."""
+    """Score the same prompts in each order with one engine; put log P(yes) and log P(no) of each prompt into `result`."""
     engine = slm.load_engine(threads=multiprocessing.cpu_count())
     builder = PromptBuilder(slm, engine.tokenizer)
     prompts = build_handbook_prompts(builder, count)
@@ -51,7 +51,7 @@ def score_prompts(slm: Slm, orders: list[list[int]], count: int, result: Any) ->
 
 
 def run_in_process(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
-    """Each engine gets a process of its own: both set thread counts and environment for themselves."""
+    """Run an engine in a new process, because engines set thread counts and environment variables."""
     context = multiprocessing.get_context("spawn")
     result = context.Queue()
     process = context.Process(target=score_prompts, args=(slm, orders, count, result))
@@ -62,7 +62,7 @@ def run_in_process(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
 
 
 def compare_engines(dtype: str, count: int, adapter: str | None = None) -> dict[str, float]:
-    """Largest and mean absolute difference of log P(yes) and log P(no) between vLLM and transformers."""
+    """Compute the largest and mean absolute difference of log P(yes) and log P(no) between vLLM and transformers."""
     order = list(range(count))
     (vllm,) = run_in_process(_make_slm("vllm", dtype, adapter), [order], count)
     (reference,) = run_in_process(_make_slm("transformers", dtype, adapter), [order], count)
@@ -75,7 +75,7 @@ def compare_engines(dtype: str, count: int, adapter: str | None = None) -> dict[
 
 
 def measure_noise(dtype: str, count: int) -> dict[str, float]:
-    """What another order, so other batches, changes in vLLM alone; each order has an engine of its own, with an empty cache."""
+    """Measure how vLLM's results change with the order of prompts, so with batches; each order gets a new engine."""
     order = list(range(count))
     (first,) = run_in_process(_make_slm("vllm", dtype), [order], count)
     (shuffled,) = run_in_process(_make_slm("vllm", dtype), [random.Random(1).sample(order, count)], count)

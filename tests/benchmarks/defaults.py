@@ -1,10 +1,10 @@
-"""What the default job should be, chosen on all dev sets but one and tried on that one: `python -m tests.benchmarks.defaults
+"""Choose the default job on all dev sets except one, and test it on that one: `python -m tests.benchmarks.defaults
 OUTPUT [--slm facts] [--write jobs/verdicts/bundled_calibration.json]`.
 
-OUTPUT is a finalised output of `tests.benchmarks.dev_sets`. Members, weight of the SLM, its value, mean and policy are those
-with the highest mean AUROC (of responses, and of sentences where they have labels) over the other sets. Then the thresholds,
-of a response by its balanced accuracy, and of a sentence by its precision and what it costs: the run's own moments with a fifth
-flagged, beside moments, thresholds and probabilities of the other sets. --write makes the bundled calibration, of all sets.
+OUTPUT is a finalized output of `tests.benchmarks.dev_sets`. The choice of members, SLM weight and value, mean and policy has
+the highest mean AUROC over the other sets (of responses, and of sentences with labels). The threshold of a response has the
+best balanced accuracy; that of a sentence depends on its precision and cost. Compares the run's own moments with a fifth
+flagged to moments, thresholds and probabilities of the other sets. --write writes the bundled calibration of all sets.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.calibration import CalibratedMember, Calibration, ProbabilityMap
 
 SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
-"""Sets of other origin than what the verifier was trained on, which jobs/data/written is not."""
+"""Sets from other sources than the verifier's training data (so without jobs/data/written)."""
 
 SHARES = (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MEANS = ((Mean.HARMONIC, PositivityPolicy.CDF), (Mean.HARMONIC, PositivityPolicy.CLIP),
@@ -43,18 +43,18 @@ LOGPROB_VALUES = [value for value in ValueKind if value.is_from_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2
 LANGUAGES = ("en",)
-"""Languages of the labelled sets."""
+"""Languages of the labeled sets."""
 SENTENCE_PRECISION = 0.9
-"""Of the sentences that are flagged so many are not supported, where as many are as are not; the mean of the sets."""
+"""Precision of flagged sentences if half of all sentences are supported; mean of the sets."""
 LARGEST_F1_LOSS = 0.01
-"""F1 of a set's hallucinated responses that the threshold of a sentence may cost, beside the mean alone."""
+"""Largest loss of a set's F1 of hallucinated responses due to the sentence threshold."""
 SENTENCE_THRESHOLDS = np.linspace(0.02, 0.6, 59)
 SAMPLE = 120
-"""Responses a set that map and threshold are fitted to: each set counts the same."""
+"""Responses per set to which the probability map is fitted, so that each set counts the same."""
 
 
 class Rows(Protocol):
-    """What is needed of labelled responses: see `jobs.evaluation.labeled.LabeledResponses`."""
+    """Part of `jobs.evaluation.labeled.LabeledResponses` that is used here."""
 
     @property
     def labels(self) -> Sequence[Any]: ...
@@ -70,7 +70,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """A default: the SLM's value, weights of all members (0 leaves one out), mean and policy."""
+    """Candidate default: the SLM's value, weights of all members (0 for none), mean and policy."""
 
     value: ValueKind
     weights: tuple[tuple[str, float], ...]
@@ -79,13 +79,13 @@ class Choice:
 
     @property
     def key(self) -> str:
-        """In words."""
+        """Description."""
         members = ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights if weight)
         return f"{self.value.value}; {members}; {self.mean.value}, {self.positive.value}"
 
 
 def list_choices(slm: str, detectors: list[str]) -> list[Choice]:
-    """All that is tried."""
+    """List all candidates."""
     choices = []
     for value, (mean, positive) in itertools.product(LOGPROB_VALUES, MEANS):
         choices.append(Choice(value, ((slm, 1.0), *((d, 0.0) for d in detectors)), mean, positive))
@@ -97,13 +97,13 @@ def list_choices(slm: str, detectors: list[str]) -> list[Choice]:
 
 
 def fit_moments(values: dict[str, Floats]) -> dict[str, NormalizationFit]:
-    """mu and sigma of each member's values."""
+    """Compute mu and sigma of each member's values."""
     known = {name: x[~np.isnan(x)] for name, x in values.items()}
     return {name: NormalizationFit(float(x.mean()), float(x.std()) or 1.0, len(x), float(x.min())) for name, x in known.items()}
 
 
 def pool_fits(fits: list[dict[str, NormalizationFit]]) -> dict[str, NormalizationFit]:
-    """mu and sigma of several sets, each of which counts the same."""
+    """Pool mu and sigma of several sets; each set counts the same."""
     pooled = {}
     for name in fits[0]:
         member_fits = [set_fits[name] for set_fits in fits]
@@ -114,13 +114,13 @@ def pool_fits(fits: list[dict[str, NormalizationFit]]) -> dict[str, Normalizatio
 
 
 def score_responses(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit], sentence: float | None = None) -> Floats:
-    """Response scores; `sentence` is the threshold of a sentence as a fraction of the response's."""
+    """Compute response scores; `sentence` is the sentence threshold as a fraction of the response threshold."""
     rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights), sentence)
     return apply_rule(rule, rows.sentence_values, rows.sentence_counts).response
 
 
 def compute_precisions(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit]) -> Floats | None:
-    """Precision of the sentences at or below each of SENTENCE_CUTS, with both labels weighed alike; None without labels."""
+    """Compute the precision at each of SENTENCE_THRESHOLDS with equal weight of both labels; None without labels."""
     rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
     positive = apply_rule(rule, rows.sentence_values, rows.sentence_counts).ceiling
     labeled = ~np.isnan(rows.sentence_truth) & ~np.isnan(positive)
@@ -133,7 +133,7 @@ def compute_precisions(rows: Rows, choice: Choice, fits: dict[str, Normalization
 
 
 def fit_response_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit]) -> float:
-    """The threshold of the mean alone with the best balanced accuracy over all rows, of which each set's weigh the same."""
+    """Fit the response threshold with the best balanced accuracy, without a sentence threshold; sets have equal weight."""
     scores = np.concatenate([score_responses(rows, choice, fits) for rows in parts])
     good = np.concatenate([rows.is_correct for rows in parts])
     weights = np.concatenate([np.full(len(rows.labels), 1 / len(rows.labels)) for rows in parts])
@@ -142,13 +142,13 @@ def fit_response_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str
 
 
 def fit_sentence_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit], tau: float) -> float:
-    """The highest threshold of a sentence that has SENTENCE_PRECISION, and costs no set more than MOST_LOST of its F1.
+    """Fit the highest sentence threshold with SENTENCE_PRECISION and at most LARGEST_F1_LOSS in each set.
 
     Args:
-        parts: Labelled sets.
+        parts: Labeled sets.
         choice: Members and mean.
-        fits: Their moments.
-        tau: Threshold of a response by its mean.
+        fits: Moments of the members.
+        tau: Response threshold.
     """
     precision = np.mean([part for rows in parts if (part := compute_precisions(rows, choice, fits)) is not None], axis=0)
     before = [f1_score(~rows.is_correct, score_responses(rows, choice, fits) <= tau) for rows in parts]
@@ -163,7 +163,7 @@ def fit_sentence_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str
 def compute_mean_auroc(
     rows: LabeledResponses, choice: Choice, sentences: Floats, has_label: Bools, fits: dict[str, NormalizationFit]
 ) -> float:
-    """Mean of a set's AUROC of responses, and of sentences where they have labels."""
+    """Compute the mean of a set's AUROC of responses and of sentences (if labeled)."""
     aurocs = [compute_auroc(score_responses(rows, choice, fits), rows.is_correct)]
     if has_label.any() and (rows.sentence_counts > 1).any():
         aurocs.append(compute_auroc(sentences[has_label], rows.sentence_truth[has_label] == 1))
@@ -171,7 +171,7 @@ def compute_mean_auroc(
 
 
 def compute_aurocs(sets: dict[ValueKind, dict[str, LabeledResponses]], tried: list[Choice]) -> Floats:
-    """(choices, sets): the worth of each."""
+    """Compute the mean AUROC of each choice on each set: (choices, sets)."""
     aurocs = np.zeros((len(tried), len(SETS)))
     for column, name in enumerate(SETS):
         for value in LOGPROB_VALUES:
@@ -191,13 +191,13 @@ def compute_aurocs(sets: dict[ValueKind, dict[str, LabeledResponses]], tried: li
 
 @dataclass(frozen=True)
 class Fitted:
-    """What several sets give.
+    """Fit to several sets.
 
     Attributes:
         fits: Moments.
-        probability: Map from response scores.
-        threshold: Of a response.
-        sentence: Threshold of a sentence as a fraction of it.
+        probability: Map from response scores to probabilities.
+        threshold: Response threshold.
+        sentence: Sentence threshold as a fraction of the response threshold.
     """
 
     fits: dict[str, NormalizationFit]
@@ -207,10 +207,7 @@ class Fitted:
 
 
 def fit_sets(parts: Sequence[Rows], choice: Choice) -> Fitted:
-    """Moments, thresholds and map to a probability of several sets; each counts the same.
-
-    The threshold of a response has the best balanced accuracy by the mean alone; that of a sentence follows it.
-    """
+    """Fit moments, thresholds and the probability map to several sets; each set counts the same."""
     fits = pool_fits([fit_moments(rows.sentence_values) for rows in parts])
     rng = np.random.default_rng(0)
     sampled = [rng.permutation(len(rows.labels))[:SAMPLE] for rows in parts]
@@ -226,14 +223,14 @@ def fit_sets(parts: Sequence[Rows], choice: Choice) -> Fitted:
 
 
 def render_metrics(is_correct: Bools, scores: Floats, tau: float) -> str:
-    """Share flagged, balanced accuracy and F1 of the hallucinated at a threshold."""
+    """Render share flagged, balanced accuracy and F1 of hallucinated responses at a threshold."""
     passed = scores > tau
     f1 = f1_score(~is_correct, ~passed, zero_division=0)
     return f"{(~passed).mean():.2f} | {balanced_accuracy_score(is_correct, passed):.3f} | {f1:.3f}"
 
 
 def print_choices(tried: list[Choice], aurocs: Floats, slm: str, detectors: list[str]) -> None:
-    """Print what is best on all sets but one, there; and what is best on all."""
+    """Print, for each set, the choice that is best on the others; then the best choices on all sets."""
     print(f"{len(tried):,} choices; mean AUROC of responses and sentences\n")
     print("| left out | chosen on the others | there | best there |")
     print("| --- | --- | --- | --- |")
@@ -251,17 +248,16 @@ def print_choices(tried: list[Choice], aurocs: Floats, slm: str, detectors: list
 
 
 def print_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[str, Choice]) -> None:
-    """Print what a threshold and probabilities of the other sets give on each set, beside the run's own.
+    """Print the results on each set of the other sets' thresholds and probabilities, next to the run's own.
 
     Args:
-        sets: The sets, by the SLM's value.
-        chosen: Set -> the choice that knows nothing of it.
+        sets: Value of the SLM -> sets.
+        chosen: Set -> choice made without it.
     """
     metrics = "share flagged | balanced accuracy | F1, hallucinated"
     conditions = ("own moments, a fifth flagged", "moments and threshold of the others", "own moments, threshold of the others")
-    print(
-        f"\n| set | {' | '.join(f'{condition}: {metrics}' for condition in conditions)} | error of the probability |\n| --- |{' --- |' * 10}"
-    )
+    columns = " | ".join(f"{condition}: {metrics}" for condition in conditions)
+    print(f"\n| set | {columns} | error of the probability |\n| --- |{' --- |' * 10}")
     for name, choice in chosen.items():
         sets_of_value = sets[choice.value]
         rows = sets_of_value[name]
@@ -282,7 +278,7 @@ def print_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[
 
 
 def make_calibration(sets: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any]) -> Calibration:
-    """The calibration of all sets that comes with the package."""
+    """Make the bundled calibration from all sets."""
     fitted = fit_sets(list(sets.values()), chosen)
     weights = dict(chosen.weights)
     members = {

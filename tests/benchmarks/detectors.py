@@ -1,9 +1,9 @@
-"""Responses a second of the detectors, on all cores: no Ray, no files, texts in memory.
+"""Measure the speed of the detectors on all cores, without Ray, from texts in memory.
 
     python -m tests.benchmarks.detectors LOGS [--rows N] [--ner PIPELINE] [--embedding]
 
-LOGS is a Parquet file or a folder of logs with question, context and response. Rates are ratios to the first line too, since
-machines differ. Rows repeat if there are fewer than N; so do their contexts, as in real logs, and as often as in LOGS.
+LOGS is a Parquet file or a folder of logs with question, context and response. Rates are also given as ratios to the first
+line, because machines differ. Rows repeat if there are fewer than N; contexts repeat as often as in LOGS.
 """
 
 import argparse
@@ -31,19 +31,19 @@ _state: dict[str, Any] = {}
 
 
 def keep_frequencies(frequencies: DocumentFrequencies) -> None:
-    """What a worker keeps."""
+    """Keep the frequencies in a worker."""
     _state["frequencies"] = frequencies
 
 
 def detect_block(task: tuple[list[Row], list[Detector]]) -> int:
-    """Detect in one block; gives its rows."""
+    """Run detectors on one block and return its number of rows."""
     rows, detectors = task
     run_detectors(rows, detectors, "en", _state["frequencies"], 1)
     return len(rows)
 
 
 def read_rows(path: str) -> list[Row]:
-    """Rows with their sentences."""
+    """Read rows and split their sentences."""
     frame = pl.read_parquet(path if path.endswith(".parquet") else f"{path}/**/*.parquet", hive_partitioning=False)
     rows = frame.select("question", "context", "response").to_dicts()
     nlp = load_splitter("sentencizer", "en")
@@ -79,7 +79,7 @@ def main() -> None:
         embedding = Attribution(name="a", similarity="embedding")
         sets.append(("attribution, embeddings", [embedding], len(rows) // 32))
     cores = os.cpu_count() or 1
-    table = Table("detectors", "rows", "rows/s", "ratio", "seconds a thousand", title=f"{options.logs}, {cores} cores")
+    table = Table("detectors", "rows", "rows/s", "ratio", "seconds per thousand", title=f"{options.logs}, {cores} cores")
     first = 0.0
     with ProcessPoolExecutor(cores, initializer=keep_frequencies, initargs=(frequencies,)) as pool:
         for name, detectors, size in sets:

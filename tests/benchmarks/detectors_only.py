@@ -1,9 +1,9 @@
-"""What the three detectors alone are worth where each answer is judged by itself, as `ragassay check --fast` judges it:
+"""Evaluate the three detectors without an SLM, one response at a time, as `ragassay check --fast` does:
 `python -m tests.benchmarks.detectors_only FOLDER [--write jobs/verdicts/bundled_detectors.json]`.
 
-FOLDER is what `tests.benchmarks.dev_sets` writes. Each response is scored by the word frequencies of its own context. Prints
-the AUROC of each set, and threshold and probabilities of the other sets on it (`tests.benchmarks.defaults`); --write makes the
-bundled statistics of the detectors, of all sets, as `defaults` makes those of the default members.
+FOLDER is the output of `tests.benchmarks.dev_sets`. Word frequencies come from each response's own context. Prints the AUROC of
+each set, and the results on it of the threshold and probabilities of the other sets (`tests.benchmarks.defaults`). --write
+writes the detectors' bundled statistics of all sets.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tests.benchmarks.defaults import SETS, Choice, fit_moments, make_calibratio
 
 @dataclass(frozen=True)
 class LabeledSet:
-    """A set's responses that have a score and a label."""
+    """Responses of a set that have a score and a label."""
 
     labels: list[str]
     sentence_values: dict[str, Floats]
@@ -38,12 +38,12 @@ class LabeledSet:
 
     @property
     def is_correct(self) -> Bools:
-        """Whether each is correct."""
+        """Whether each response is correct."""
         return np.array([label == "correct" for label in self.labels])
 
 
 def score_set(job: Job, path: Path) -> LabeledSet:
-    """Score a set."""
+    """Score the responses of a set."""
     table = pq.ParquetFile(path).read()
     rows = through(load(scoring_stages(job, None), lambda _: None), table, lambda _: None)
     (batch,) = rows.select(["members", "status", "label", "sentences", "sentence_labels"]).combine_chunks().to_batches()

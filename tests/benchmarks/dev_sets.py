@@ -1,9 +1,8 @@
-"""Everything that the verifiers are measured on, as one log: `python -m tests.benchmarks.dev_sets DATA FOLDER`.
+"""Write all evaluation data of the verifiers as one log: `python -m tests.benchmarks.dev_sets DATA FOLDER`.
 
-FOLDER/set=NAME/rows.parquet for RAGTruth QA, the handbook's test part, the third of FEVER that is kept out, nhnet, SummEdits (a
-sample), the demo's everyday part, and the items of jobs/data/written that are kept out. Score it with
-`ragassay run FOLDER OUTPUT`, then run `python -m tests.benchmarks.verifiers OUTPUT` and
-`python -m tests.benchmarks.defaults OUTPUT`.
+Writes FOLDER/set=NAME/rows.parquet for RAGTruth QA, the handbook's test part, the held-out third of FEVER, nhnet, a sample of
+SummEdits, the demo's everyday part, and the held-out items of jobs/data/written. Score it with `ragassay run FOLDER OUTPUT`,
+then run `python -m tests.benchmarks.verifiers OUTPUT` and `python -m tests.benchmarks.defaults OUTPUT`.
 """
 
 import sys
@@ -33,7 +32,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Name and rows of each set."""
+    """Yield name and rows of each set."""
     yield "ragtruth", _add_sentence_labels(pl.read_parquet(data / "ragtruth_qa_dev.parquet"))
     yield "handbook", pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test")
     fever = pl.read_parquet(data / "fever.parquet")
@@ -49,7 +48,7 @@ def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def _add_sentence_labels(frame: pl.DataFrame) -> pl.DataFrame:
-    """RAGTruth's unsupported spans as sentence labels."""
+    """Turn RAGTruth's unsupported spans into sentence labels."""
     nlp = load_splitter("sentencizer", "en")
     labels = []
     for row, spans in zip(frame.iter_rows(named=True), split_sentences(nlp, frame["response"].to_list()), strict=True):
@@ -67,12 +66,12 @@ def _make_row(name: str, number: int, row: dict[str, Any]) -> dict[str, Any]:
         ]
     labels = [{key: label.get(key) for key in ("start", "end", "supported", "kind")} for label in sentence_labels or []]
     kept = {key: row.get(key) for key in ("item", "context", "response", "label")}
-    question = row["question"] or "Is the statement right?"  # a set of claims has none, and who has no question is not scored
+    question = row["question"] or "Is the statement right?"  # claims have no question, and a row without one is not scored
     return {**kept, "row_id": f"{name}-{number}", "dev_set": name, "question": question, "sentence_labels": labels or None}
 
 
 def main() -> None:
-    """Write them."""
+    """Write the sets."""
     for name, frame in read_dev_sets(Path(sys.argv[1])):
         rows = [_make_row(name, number, row) for number, row in enumerate(frame.to_dicts())]
         target = Path(sys.argv[2], f"set={name}", "rows.parquet")

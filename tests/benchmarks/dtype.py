@@ -1,8 +1,9 @@
-"""What `dtype: auto` chooses between: `python -m tests.benchmarks.dtype [--avx2] [--prompts N] [--rounds N]`.
+"""Compare bfloat16 and float32, between which `dtype: auto` chooses: `python -m tests.benchmarks.dtype [--avx2] [--prompts N]
+[--rounds N]`.
 
-The same prompts of the bundled logs through vLLM, and the same token trees forward and backward as in `ragassay tune`, in
-bfloat16 and in float32, in turns, each in a process of its own. `--avx2` makes PyTorch, oneDNN and vLLM take the kernels that
-they have for a processor without AVX512: near to one, on a machine that has it.
+Runs the same prompts of the bundled logs through vLLM, and the same token trees forward and backward as in `ragassay tune`, in
+turns, each in a new process. `--avx2` makes PyTorch, oneDNN and vLLM use their kernels for processors without AVX512, which
+approximates such a processor.
 """
 
 import argparse
@@ -23,7 +24,7 @@ TREES = 3
 
 
 def pretend_avx2() -> None:
-    """Have every library take its AVX2 kernels; must come before they are imported."""
+    """Make every library use its AVX2 kernels; must run before they are imported."""
     os.environ |= {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
     import torch
 
@@ -32,7 +33,7 @@ def pretend_avx2() -> None:
 
 
 def measure_serving(slm: Slm, count: int) -> float:
-    """Prompt tokens computed a second by vLLM."""
+    """Measure the prompt tokens that vLLM computes per second."""
     engine = slm.load_engine(threads=multiprocessing.cpu_count())
     builder = PromptBuilder(slm, engine.tokenizer)
     prompts = sorted(build_handbook_prompts(builder, 2 * count))
@@ -44,7 +45,7 @@ def measure_serving(slm: Slm, count: int) -> float:
 
 
 def measure_training(slm: Slm, count: int) -> float:
-    """Tokens of trees a second, forward and backward."""
+    """Measure the tokens of trees per second, forward and backward."""
     import torch
 
     from ragassay.jobs.config.input import Columns
@@ -69,7 +70,7 @@ def measure_training(slm: Slm, count: int) -> float:
 
 
 def measure(way: str, dtype: str, count: int, avx2: bool, result: Any) -> None:
-    """Run one of the two in this process."""
+    """Run one of the two measurements in this process."""
     if avx2:
         pretend_avx2()
     slm = Slm.model_validate({"name": "m", "dtype": dtype})
@@ -77,7 +78,7 @@ def measure(way: str, dtype: str, count: int, avx2: bool, result: Any) -> None:
 
 
 def main() -> None:
-    """Print tokens a second, and the ratio of float32 to bfloat16, as JSON."""
+    """Print tokens per second and the ratio of float32 to bfloat16 as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--prompts", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=2)

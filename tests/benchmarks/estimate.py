@@ -1,12 +1,12 @@
-"""How often the intervals of `estimate` hold what they state, and how wide they are.
+"""Measure coverage and width of the intervals of `estimate`.
 
     python -m tests.benchmarks.estimate [--draws 1000]
     python -m tests.benchmarks.estimate --output OUTPUT --label hallucinated [--labels 60] [--draws 200]
 
-Without OUTPUT: simulated logs of 5,000 responses, good, useless, inverted and all-flagging judges, three rates, 60 and 200
-labels, drawn at random, by strata of the verdict and the distance from the threshold, or by strata that have nothing to do with
-scores. With OUTPUT: a scored output all of whose rows are labelled; labels are drawn from these, the truth is the rate of all.
-Beside ours the papers' own interval: PPI++ on the verdict, lambda tuned, normal quantiles.
+Without OUTPUT: simulated logs of 5,000 responses with good, useless, inverted and all-flagging judges, three rates, and 60 or
+200 labels. Labels are drawn at random, by strata of verdict and margin, or by strata unrelated to scores. With OUTPUT: a scored
+output with labels of all rows; labels are drawn from these, and the truth is the rate of all rows. The papers' own interval is
+measured too: PPI++ on the verdict, tuned lambda, normal quantiles.
 """
 
 import argparse
@@ -27,9 +27,9 @@ from ragassay.pipeline.calibration.prediction_powered import (
 
 ROWS = 5000
 POPULATIONS = 25
-"""Logs that the draws are spread over."""
+"""Number of logs among which the draws are divided."""
 JUDGES = {"good": 1.8, "useless": 0.0, "inverted": -1.8, "flags all": 1.8}
-"""By how many deviations a judge scores hallucinated responses lower."""
+"""Judge -> number of standard deviations by which it scores hallucinated responses lower."""
 RATES = (0.03, 0.2, 0.5)
 DESIGNS = ("random", "verdict and margin", "foreign strata")
 Z = 1.959964
@@ -37,7 +37,7 @@ Z = 1.959964
 
 @dataclass(frozen=True)
 class Logs:
-    """Responses of which all is known."""
+    """Responses with known truth."""
 
     wrong: Bools
     flagged: Bools
@@ -46,14 +46,14 @@ class Logs:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What draws gave: share of the intervals that hold the truth, and their mean width, by method."""
+    """Share of the intervals that contain the truth, and their mean width, by method."""
 
     covered: dict[str, float]
     width: dict[str, float]
 
 
 def simulate_logs(judge: str, rate: float, rng: np.random.Generator, rows: int = ROWS) -> Logs:
-    """Logs under a judge that flags as many as are hallucinated, at least one in 20."""
+    """Simulate logs with a judge that flags as many responses as are hallucinated, and at least one in 20."""
     wrong = rng.permutation(rows) < round(rate * rows)
     scores = rng.normal(size=rows) - JUDGES[judge] * wrong
     flagged = scores <= np.quantile(scores, max(rate, 0.05))
@@ -61,7 +61,7 @@ def simulate_logs(judge: str, rate: float, rng: np.random.Generator, rows: int =
 
 
 def assign_strata(logs: Logs, design: str) -> Ints:
-    """Stratum of every response."""
+    """Assign a stratum to every response."""
     if design == "random":
         return np.zeros(len(logs.wrong), dtype=np.int64)
     if design == "foreign strata":
@@ -75,7 +75,7 @@ def assign_strata(logs: Logs, design: str) -> Ints:
 
 
 def draw_labels(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator) -> LabeledSample:
-    """As many labels of each stratum, whatever its size."""
+    """Draw equal numbers of labels from each stratum."""
     number = int(strata.max()) + 1
     rows, weights = [], []
     for stratum in range(number):
@@ -88,7 +88,7 @@ def draw_labels(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator)
 
 
 def estimate_normal_ppi(logs: Logs, sample: LabeledSample) -> ShareEstimate:
-    """PPI++ on the verdict as the papers have it, with the finite population's correction; no strata, but weights."""
+    """Estimate by PPI++ on the verdict as in the papers, with the finite population correction and weights, without strata."""
     weights = sample.weights / sample.weights.sum()
     flagged, hallucinated = logs.flagged[sample.rows].astype(float), sample.hallucinated.astype(float)
     spread = float(weights @ (flagged - weights @ flagged) ** 2)
@@ -110,7 +110,7 @@ METHODS: dict[str, Callable[[Logs, LabeledSample], ShareEstimate]] = {
 def measure_coverage(
     make: Callable[[], Logs], design: str, labels: int, draws: int, rng: np.random.Generator, methods: tuple[str, ...]
 ) -> Coverage:
-    """Draw labels again and again, of new logs now and then."""
+    """Draw labels many times, and make new logs after every `draws / POPULATIONS` draws."""
     covered = dict.fromkeys(methods, 0)
     width = dict.fromkeys(methods, 0.0)
     for draw in range(draws):
@@ -126,7 +126,7 @@ def measure_coverage(
 
 
 def simulate(draws: int, methods: tuple[str, ...] = tuple(METHODS)) -> Iterator[tuple[str, float, int, str, Coverage]]:
-    """Judge, rate, labels and design of every line of the table, and what was measured."""
+    """Yield judge, rate, labels, design and coverage of each line of the table."""
     for number, design in enumerate(DESIGNS):
         for labels in (60, 200):
             for judge in JUDGES:
@@ -137,7 +137,7 @@ def simulate(draws: int, methods: tuple[str, ...] = tuple(METHODS)) -> Iterator[
 
 
 def read_labeled(output: str, column: str) -> Logs:
-    """A scored output whose rows have a boolean column that is true where they are hallucinated."""
+    """Read a scored output with a boolean column that is true for hallucinated rows."""
     rows = pl.read_parquet(f"{output}/scored", hive_partitioning=True).filter(pl.col("score").is_not_null())
     return Logs(rows[column].to_numpy().astype(bool), (rows["verdict"] == "hallucinated").to_numpy(), rows["score"].to_numpy())
 

@@ -1,9 +1,9 @@
-"""Can the shape of an answer change its verdict? `python -m tests.benchmarks.evasion write LOGS [DATA]`, `ragassay run LOGS
-OUTPUT`, then `python -m tests.benchmarks.evasion table OUTPUT`.
+"""Measure whether the form of an answer changes its verdict: `python -m tests.benchmarks.evasion write LOGS [DATA]`,
+`ragassay run LOGS OUTPUT`, then `python -m tests.benchmarks.evasion table OUTPUT`.
 
 `write` takes hallucinated and honest answers from the bundled logs (and from RAGTruth, if the folder DATA has it) and writes
-each of them as it is and in every rewriting of REWRITES, none of which changes what is claimed. `table` takes the first ANSWERS
-answers of each kind whose verdict is right as they are, and prints how many verdicts each rewriting changes.
+each of them in every form of REWRITES; no rewriting changes a claim. `table` takes the first ANSWERS answers of each kind with
+a right verdict in their original form, and prints how many verdicts each rewriting changes.
 """
 
 import argparse
@@ -22,7 +22,7 @@ ANSWERS = 20
 """Answers of each kind in the table."""
 
 CANDIDATES = 12
-"""Answers of each kind from each source: some of them are judged wrongly as they are."""
+"""Answers of each kind from each source; some have a wrong verdict in their original form."""
 
 MOST_SENTENCES = 8
 
@@ -66,11 +66,11 @@ REWRITES: dict[str, Rewrite] = {
     "zero-width spaces between sentences": lambda s, c: _ZERO_WIDTH.join(s),
     "Cyrillic look-alikes": lambda s, c: " ".join(s).translate(_LOOK_ALIKE),
 }
-"""Name -> what it makes of an answer's sentences and its context."""
+"""Name -> function that rewrites an answer from its sentences and its context."""
 
 
 def list_candidates(data: Path | None) -> Iterator[dict[str, Any]]:
-    """Answers of several sentences: source, context, question, response, honest."""
+    """Yield answers with several sentences: source, context, question, response, honest."""
     nlp = load_splitter("sentencizer", "en")
     sources = {"everyday": pl.read_parquet(DEMO / "**/*.parquet").filter(pl.col("part") == "everyday")}
     sources["handbook"] = pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test")
@@ -91,7 +91,7 @@ def list_candidates(data: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def write_logs(folder: Path, data: Path | None) -> int:
-    """Write every candidate in every shape; returns the number of rows."""
+    """Write every candidate in every form; return the number of rows."""
     rows = [
         {
             "row_id": f"{number}-{rewrite_number}",
@@ -112,14 +112,14 @@ def write_logs(folder: Path, data: Path | None) -> int:
 
 
 def count_changed_verdicts(scored: pl.DataFrame) -> pl.DataFrame:
-    """How many verdicts each rewriting turns round.
+    """Count the verdicts that each rewriting changes.
 
     Args:
         scored: Rows of `scored/`: answer, source, honest, rewrite, verdict.
 
     Returns:
-        A row a rewriting: of the first ANSWERS hallucinated answers that are flagged as they are, how many it lets pass; of the
-        honest ones that pass, how many it has flagged; and on how many of each this was counted.
+        One row per rewriting: of the first ANSWERS hallucinated answers flagged in their original form, how many pass; of the
+        honest answers that pass, how many are flagged; and the number of answers of each kind.
     """
     is_right = pl.col("verdict") == pl.when("honest").then(pl.lit(SUPPORTED)).otherwise(pl.lit(HALLUCINATED))
     order = pl.col("answer").rank("ordinal").over("source", "honest")  # some of each source

@@ -1,7 +1,7 @@
-"""Which language are rows taken for? `python -m tests.benchmarks.languages DATA` with the folder of labelled English sets.
+"""Measure language detection: `python -m tests.benchmarks.languages DATA`, where DATA is the folder of labeled English sets.
 
-Prints Markdown tables: by set, English rows taken for another language; by language, what answers over English passages are
-taken for (written ones, and spaCy's example sentences); and the time a row takes.
+Prints Markdown tables: by set, English rows detected as another language; by language, the detected language of answers about
+English passages (written answers, and spaCy's example sentences); and the time per row.
 """
 
 import sys
@@ -21,7 +21,7 @@ HANDBOOK = Path(__file__).parents[2] / "jobs" / "data" / "handbook"
 COLUMNS = ["question", "context", "response"]
 MEASURED = frozenset({"en"})
 CONFUSED = {"no": {"no", "da"}, "id": {"id", "ms"}, "hr": {"hr", "sr", "bs"}}
-"""Languages that are taken for each other: of none of them is there a measured figure."""
+"""Languages that are mistaken for each other; no figures are measured for them."""
 
 
 def main(data: Path) -> None:
@@ -40,7 +40,7 @@ def main(data: Path) -> None:
         common = ", ".join(f"{code} {count}" for code, count in codes.most_common(5))
         share = f"{codes.total() / len(rows):.2%}"
         print(f"| {name} | {len(rows):,} | {codes.total()} | {share} | {without_question / len(rows):.2%} | {common} |")
-    print(f"\n{total:,} rows, {1e6 * seconds / total:.0f} microseconds a row\n")
+    print(f"\n{total:,} rows, {1e6 * seconds / total:.0f} microseconds per row\n")
     print("| language | " + " | ".join(KINDS) + " | sentence without a question | spaCy's examples: another language | right |")
     print("| --- |" + " --- |" * (len(KINDS) + 3))
     for code, answers in BY_LANGUAGE.items():
@@ -54,7 +54,7 @@ def main(data: Path) -> None:
 
 
 def read_english_sets(data: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Sets of English rows: name, rows with question, context and response; rows of statements are a row a statement."""
+    """Yield name and rows (question, context, response) of each English set; sets of statements have one row per statement."""
     for path in sorted([*data.glob("*.parquet"), *(data / "written").glob("*.parquet")]):
         yield path.stem, pq.read_table(path, columns=COLUMNS).to_pylist()
     for folder in ("demo", "logs"):
@@ -63,7 +63,7 @@ def read_english_sets(data: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def read_spacy_examples(code: str) -> list[str]:
-    """Sentences of a language that come with spaCy; empty where it has none."""
+    """Read spaCy's example sentences of a language; empty if it has none."""
     try:
         sentences: list[str] = import_module(f"spacy.lang.{'nb' if code == 'no' else code}.examples").sentences
     except ImportError:

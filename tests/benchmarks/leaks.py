@@ -1,4 +1,4 @@
-"""Keep training clear of what is measured on: near-duplicates by shared runs of words, not by equality."""
+"""Detect near-duplicates of evaluation data in training data by shared runs of words."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -8,22 +8,22 @@ from functools import lru_cache
 from ragassay.pipeline.calibration.baselines import extract_words
 
 RUN = 3
-"""Words of a run: a text that differs in a word from another shares all of its runs but these few."""
+"""Words per run. Two texts that differ in one word share all runs except RUN."""
 
 NEAR = 0.5
-"""Two texts are near-duplicates if one of them shares so many of its runs with the other."""
+"""Two texts are near-duplicates if one of them shares this fraction of its runs with the other."""
 
 LEAST = 4
-"""A text of fewer runs is too short to be called the same by a phrase: only one with all of its runs and no others is."""
+"""A text with fewer runs is a near-duplicate only of a text with exactly the same runs."""
 
 
 @dataclass
 class MeasuredTexts:
-    """The texts that are measured on.
+    """Index of evaluation texts.
 
     Attributes:
-        places: Run -> the texts that have it.
-        sizes: Runs of each text.
+        places: Run -> numbers of the texts that have it.
+        sizes: Number of runs of each text.
     """
 
     places: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -42,14 +42,14 @@ def index_texts(texts: Iterable[str]) -> MeasuredTexts:
 
 
 def compute_overlap(text: str, index: MeasuredTexts) -> float:
-    """The largest share of its runs that this text has in common with a measured one, or a measured one with it, 0 to 1."""
+    """Compute the largest share of runs, 0 to 1, that this text shares with an indexed text, or an indexed text with it."""
     runs = _hash_runs(text)
     shared = Counter(text_number for run in runs for text_number in index.places.get(run, ()))
     return max((_compute_share(n, len(runs), index.sizes[text_number]) for text_number, n in shared.items()), default=0.0)
 
 
 def is_leak(context: Sequence[str], statement: str, index: MeasuredTexts) -> bool:
-    """Whether a passage of a context, or a statement, is a near-duplicate of something that is measured on."""
+    """Return whether a passage or a statement is a near-duplicate of an indexed text."""
     return any(compute_overlap(text, index) >= NEAR for text in (*context, statement))
 
 

@@ -1,8 +1,8 @@
-"""An adapter merged into the weights against vLLM's own LoRA support: `python -m tests.benchmarks.lora ADAPTER [--prompts N]
-[--rounds N]`.
+"""Compare an adapter merged into the weights with vLLM's own LoRA support: `python -m tests.benchmarks.lora ADAPTER [--prompts
+N] [--rounds N]`.
 
-The same prompts in bfloat16, each way in a process of its own, in turns; prints start-up, tokens a second (shared prefixes
-counted as often as they are asked), and how far log P(yes) - log P(no) is apart.
+Scores the same prompts in bfloat16 both ways, in turns, each time in a new process. Prints start-up, tokens per second (shared
+prefixes count once per prompt), and the difference of log P(yes) - log P(no).
 """
 
 import argparse
@@ -23,7 +23,7 @@ from tests.benchmarks.agreement import build_handbook_prompts
 
 
 def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
-    """Start vLLM, score, and put (start-up seconds, tokens a second, log-odds)."""
+    """Start vLLM, score, and put (start-up seconds, tokens per second, log-odds) into `result`."""
     assert isinstance(slm.engine, VllmSettings)
     set_environment(slm.engine, multiprocessing.cpu_count())
     from vllm import LLM, SamplingParams
@@ -47,7 +47,7 @@ def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
         first_token_logprobs = [output.outputs[0].logprobs[0] for output in outputs]
         return np.array([[logprobs_by_token[label].logprob for label in labels] for logprobs_by_token in first_token_logprobs])
 
-    score(prompts[:count])  # warms up, on other prompts
+    score(prompts[:count])  # warm up with other prompts
     started = time.perf_counter()
     logprobs = score(prompts[count:])
     seconds = time.perf_counter() - started
@@ -81,9 +81,8 @@ def main() -> None:
     for merged, results in results_by_way.items():
         print("median ", render_line(merged, results))
     differences = np.abs(results_by_way[True][0][2] - results_by_way[False][0][2])
-    print(
-        f"log-odds apart: largest {differences.max():.3f}, mean {differences.mean():.3f}; their deviation {results_by_way[True][0][2].std():.3f}"
-    )
+    deviation = results_by_way[True][0][2].std()
+    print(f"log-odds differ: at most {differences.max():.3f}, mean {differences.mean():.3f}; their deviation {deviation:.3f}")
 
 
 if __name__ == "__main__":

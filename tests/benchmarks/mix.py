@@ -1,12 +1,12 @@
-"""Put together what the bundled verifier is trained on: `python -m tests.benchmarks.mix DATA MIX.parquet [SHARE]`.
+"""Build the training data of the bundled verifier: `python -m tests.benchmarks.mix DATA MIX.parquet [SHARE]`.
 
-Ours (jobs/data/written, the handbook's training part) and found sets, which lie in the folder DATA as Parquet with question,
-context, response, label. A row of the mix is a statement or a labelled answer, as `ragassay tune` reads them, with the
-source's weight and label smoothing, and with the statement that it minimally changes (`of`), where there is one. SHARE is
-that of the found sets' contexts that are taken, 1 if none is given; ours are taken whole.
+It mixes our own data (jobs/data/written, the handbook's training part) with external sets, which are Parquet files in the
+folder DATA with question, context, response, label. A row is a statement or a labeled answer, as `ragassay tune` reads them,
+with its source's weight and label smoothing, and with the statement that it minimally changes (`of`), if any. SHARE is the
+share of the external sets' contexts to take (default 1); our own data is taken whole.
 
-Left out: what is measured on and its near-duplicates (`tests.benchmarks.leaks`); of the found sets' statements so many that
-their own words no longer give the label away (`jobs.training.shortcuts`); a tenth of our items, by item.
+Excluded: evaluation data and its near-duplicates (`tests.benchmarks.leaks`); external statements with a label that their words
+predict (`jobs.training.shortcuts`); a tenth of our own items.
 """
 
 import hashlib
@@ -29,20 +29,20 @@ WRITTEN = Path(__file__).parents[2] / "jobs" / "data" / "written"
 """Statements and answers written for this project; see the README there."""
 
 MEASURED_FILES = ("ragtruth_qa_dev", "nhnet", "summedits")
-"""Files of DATA that are measured on, whole."""
+"""Files of DATA that are only for evaluation."""
 
 Row = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """A found set.
+    """External set.
 
     Attributes:
-        name: Its file.
-        weight: How much a label of it counts.
-        smoothing: Chance that one is wrong.
-        longest: Characters of the longest context that is worth its tokens.
-        share: Share of its contexts that are taken.
+        name: File name without suffix.
+        weight: Weight of its labels.
+        smoothing: Probability that a label is wrong.
+        longest: Longest context to take, in characters.
+        share: Share of its contexts to take.
     """
 
     name: str
@@ -77,17 +77,17 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def is_held_out_context(context: Sequence[str]) -> bool:
-    """Whether a context of FEVER is kept for measuring: a third of them, by a hash."""
+    """Return whether a context of FEVER is held out for evaluation: a third of them, by a hash."""
     return _hash("\n".join(context)) < 1 / 3
 
 
 def is_held_out_item(item: str) -> bool:
-    """Whether an item of jobs/data/written is kept for measuring: a tenth of them, by a hash."""
+    """Return whether an item of jobs/data/written is held out for evaluation: a tenth of them, by a hash."""
     return _hash(f"item {item}") < 0.1
 
 
 def list_measured(data: Path) -> Iterator[tuple[list[str], str]]:
-    """Context and response of everything that the verifier is measured on."""
+    """Yield context and response of all evaluation data."""
     frames = [pl.read_parquet(data / f"{name}.parquet") for name in MEASURED_FILES]
     frames.append(pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test"))
     demo = pl.read_parquet(DEMO / "**/*.parquet")
@@ -101,11 +101,11 @@ def list_measured(data: Path) -> Iterator[tuple[list[str], str]]:
 
 
 def build_mix(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, Counter[str]]]:
-    """The mix, and for each source how many rows were taken, and left out for what.
+    """Build the mix, and count the rows of each source: taken, and excluded by reason.
 
     Args:
-        data: Folder of the found sets.
-        share: Share of their contexts to take, beside each source's own.
+        data: Folder of the external sets.
+        share: Share of their contexts to take, multiplied with each source's own share.
     """
     measured_texts = index_texts(text for context, response in list_measured(data) for text in (*context, response))
     row_maker = _RowMaker(Random(0))
@@ -138,7 +138,7 @@ def _read_written() -> list[pl.DataFrame]:
 
 def _drop_leaks(rows: Sequence[Row], measured_texts: MeasuredTexts, count: Counter[str]) -> list[Row]:
     clean = [row for row in rows if not is_leak(row["context"], row["response"], measured_texts)]
-    count.update({"taken": len(clean), "near-duplicates of what is measured on": len(rows) - len(clean)})
+    count.update({"taken": len(clean), "near-duplicates of evaluation data": len(rows) - len(clean)})
     return clean
 
 
@@ -155,9 +155,9 @@ def _read_external(data: Path, source: Source, share: float, rng: Random) -> lis
 
 
 def _drop_shortcuts(rows: list[Row], rng: Random, count: Counter[str]) -> list[Row]:
-    """Leave out a row the surer its label is by its words alone: min(1, (1 - p) / p) of those of chance p stay.
+    """Drop rows whose label is predictable from their words: keep a row with probability min(1, (1 - p) / p).
 
-    Among statements of like words as many of either label are left then.
+    p is the predicted probability of its label. So statements with similar words keep equal numbers of both labels.
     """
     truth = [row["label"] == "correct" for row in rows]
     if len({"\n".join(row["context"]) for row in rows}) < FOLDS:
@@ -168,32 +168,32 @@ def _drop_shortcuts(rows: list[Row], rng: Random, count: Counter[str]) -> list[R
     )
     chances_of_label = [p if supported else 1 - p for p, supported in zip(chances, truth, strict=True)]
     kept = [row for row, p in zip(rows, chances_of_label, strict=True) if rng.random() < (1 - p) / max(p, 1e-9)]
-    count.update({"taken": len(kept) - len(rows), "told by their words alone": len(rows) - len(kept)})
+    count.update({"taken": len(kept) - len(rows), "predicted from their words alone": len(rows) - len(kept)})
     return kept
 
 
 class _RowMaker:
-    """Makes rows of what is ours."""
+    """Maker of rows from our own data."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.nlp = load_splitter("sentencizer", "en")
 
     def make_statement_rows(self) -> Iterator[Row]:
-        """Written statements, each with the one that it minimally changes."""
+        """Yield written statements, each with the one that it minimally changes."""
         frame = _read_written()[0]
         for row in frame.filter([not is_held_out_item(item) for item in frame["item"]]).iter_rows(named=True):
             yield {**_select_texts(row), "of": row["of"]}
 
     def make_answer_rows(self) -> Iterator[Row]:
-        """Written answers with their sentences' labels."""
+        """Yield written answers with labels of their sentences."""
         frame = _read_written()[1]
         for row in frame.filter([not is_held_out_item(item) for item in frame["item"]]).iter_rows(named=True):
             labels = [{name: label[name] for name in ("start", "end", "supported")} for label in row["sentence_labels"]]
             yield {**_select_texts(row), "sentence_labels": labels}
 
     def make_handbook_rows(self) -> Iterator[Row]:
-        """Responses of the handbook's training part: over their own context, and with a passage of another item beside it."""
+        """Yield responses of the handbook's training part: with their own context, and with a passage of another item added."""
         frame = pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "train").sort("row_id")
         passages = frame["context"].explode().unique(maintain_order=True).to_list()
         for _, part in frame.group_by("item", maintain_order=True):
@@ -206,7 +206,7 @@ class _RowMaker:
                     yield {**_select_texts(row), "context": context, "sentence_labels": labels}
 
     def make_changed_rows(self, rows: Sequence[Row]) -> Iterator[Row]:
-        """Sentences of contexts, said a little differently, and changed in one place by rule."""
+        """Yield sentences of contexts, paraphrased slightly or changed in one place by rules."""
         contexts = {tuple(row["context"]): row["question"] for row in rows}
         for context, question in contexts.items():
             sentences = [
@@ -225,12 +225,12 @@ def _select_texts(row: Row) -> Row:
 
 
 def _hash(text: str) -> float:
-    """A number from 0 to 1 that is the same for the same text."""
+    """Hash a text to a number from 0 to 1."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 2**32
 
 
 def main() -> None:
-    """Write the mix; tell what is in it."""
+    """Write the mix and print its counts."""
     mix, counts = build_mix(Path(sys.argv[1]), float(sys.argv[3]) if len(sys.argv) > 3 else 1.0)
     mix.write_parquet(sys.argv[2])
     for name, count in counts.items():

@@ -1,4 +1,4 @@
-"""The picture of a report in the README: the top of the page with its first card, by headless Chromium.
+"""Make the README's picture of a report with headless Chromium: the top of the page with its first card.
 
 python -m tests.benchmarks.picture out/demo/report.html docs/assets/report.png
 """
@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 WIDTH, MARGIN = 1000, 12
-"""Pixels."""
+"""Width and bottom margin, in pixels."""
 
 COLORS = 200
-"""So many keep the file small."""
+"""Number of colors; few keep the file small."""
 
 SHOW_FIRST_CARD = """
 const more = [...document.querySelectorAll("article")].slice(1);
@@ -23,11 +23,11 @@ return Math.ceil(document.querySelector("article").getBoundingClientRect().botto
 
 
 def save_picture(page: Path, target: Path) -> None:
-    """Write a picture of a page's top, down to the end of its first card.
+    """Write a picture of the top of a page, down to the end of its first card.
 
     Args:
-        page: What `ragassay report` wrote.
-        to: PNG file to write.
+        page: Page of `ragassay report`.
+        target: PNG file to write.
     """
     from PIL import Image
     from selenium import webdriver

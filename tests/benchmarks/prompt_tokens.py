@@ -1,7 +1,8 @@
-"""Tokens that an engine has to compute a prompt: `python -m tests.benchmarks.prompt_tokens LOGS [LOGS …] [--rounds 3]`.
+"""Count the tokens that an engine must compute per prompt: `python -m tests.benchmarks.prompt_tokens LOGS [LOGS …] [--rounds
+3]`.
 
-For each file, prompt and block size of the prefix cache (0: nothing is shared; 1: the least possible). With --rounds
-the first and the last prompt are also sent to vLLM, in turns, the cache emptied before each: responses scored a second.
+Prints a count for each file, prompt and block size of the prefix cache (0: no sharing; 1: the least possible). With --rounds,
+the first and the last prompt are also sent to vLLM, in turns, with an empty cache, to measure prompts per second.
 """
 
 import argparse
@@ -33,7 +34,7 @@ Prompt = tuple[int, ...]
 
 
 def build_prompts(path: str) -> tuple[str, dict[str, list[Prompt]]]:
-    """What a log holds, in words; and under each prompt its different token sequences, sorted."""
+    """Describe a log, and build the sorted distinct token sequences of each prompt."""
     nlp = load_splitter("sentencizer", "en")
     rows = pl.read_parquet(path, hive_partitioning=False).select("question", "context", "response").to_dicts()
     texts = [row["response"] for row in rows]
@@ -48,7 +49,7 @@ def build_prompts(path: str) -> tuple[str, dict[str, list[Prompt]]]:
 
 
 def time_prompts(prompts_by_kind: dict[str, list[Prompt]], rounds: int) -> None:
-    """Print prompts a second of the first and the last kind, in turns."""
+    """Print prompts per second of the first and the last kind, measured in turns."""
     from ragassay.pipeline.engines.vllm_engine import VllmEngine
 
     engine = Slm(name="a", chat=False).load_engine(threads=2)
@@ -65,20 +66,19 @@ def time_prompts(prompts_by_kind: dict[str, list[Prompt]], rounds: int) -> None:
     for name, times in seconds.items():
         print(f"{name}: {', '.join(f'{len(prompts_by_kind[name]) / elapsed:.1f}' for elapsed in times)} prompts/s")
     first, last = (statistics.median(len(prompts_by_kind[name]) / elapsed for elapsed in seconds[name]) for name in kinds)
-    print(f"{last / first:.2f} times as many prompts a second")
+    print(f"{last / first:.2f} times as many prompts per second")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table a file."""
+    """Print a table per file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("logs", nargs="+")
     parser.add_argument("--rounds", type=int, default=0)
     options = parser.parse_args(arguments)
     for path in options.logs:
         description, prompts_by_kind = build_prompts(path)
-        print(
-            f"\n{description}\n\n| prompt | {' | '.join(f'block {block}' for block in BLOCKS)} |\n| --- |{' --- |' * len(BLOCKS)}"
-        )
+        columns = " | ".join(f"block {block}" for block in BLOCKS)
+        print(f"\n{description}\n\n| prompt | {columns} |\n| --- |{' --- |' * len(BLOCKS)}")
         for name, prompts in prompts_by_kind.items():
             cells = [f"{sum(map(PrefixTree(block).add, prompts)) / len(prompts):.1f}" for block in BLOCKS]
             print(f"| {name} | {' | '.join(cells)} |")

@@ -1,10 +1,10 @@
-"""Which order of passages puts the question's own first:
+"""Compare methods of ranking passages by the rank of a question's own passage:
 `python -m tests.benchmarks.rerank OUT.md --data DATA [--model embedded] [--questions 200]`.
 
-Answerable questions of SQuAD v2 over as many different contexts as there are; each with its own passage among the 14 others
-nearest to the question by TF-IDF, in a random order that is always the same. The uncertainty G with each attention, the plain
-log-likelihood of the question, TF-IDF, BM25, and the detectors' sentence embeddings put them in order; 95 % intervals by
-resampling contexts.
+The questions are answerable questions of SQuAD v2 about as many different contexts as possible. Each has its own passage and
+the 14 others nearest to it by TF-IDF, in a fixed random order. Methods: the uncertainty G with each attention, the
+log-likelihood of the question, TF-IDF, BM25, and the detectors' sentence embeddings. 95 % intervals are by resampling
+contexts.
 """
 
 import argparse
@@ -29,11 +29,11 @@ from ragassay.pipeline.uncertainty.rerank import compute_question_uncertainty
 from ragassay.pipeline.uncertainty.scores import AttentionWeighting
 
 PASSAGES = 15
-"""Passages of a question, as in the paper."""
+"""Passages per question, as in the paper."""
 
 RESAMPLES = 2000
 TIMED = 5
-"""Questions whose passages are read alone, as in a log without repeated contexts, to see how long one takes."""
+"""Questions that are measured one at a time, as in a log without repeated contexts, to time one question."""
 
 K1, B = 1.2, 0.75
 
@@ -43,21 +43,21 @@ METRICS: dict[str, Callable[[Floats], Floats]] = {
     "Hits@2": lambda ranks: (ranks <= 2).astype(float),
     "Hits@4": lambda ranks: (ranks <= 4).astype(float),
 }
-"""Of the place, from 1, of each question's own passage."""
+"""Metrics of the rank (from 1) of each question's own passage."""
 
 
 class QuestionSet:
-    """Questions, each with its passages.
+    """Questions with their passages.
 
     Attributes:
-        texts: All contexts there are.
-        questions: The questions.
-        passages: (questions, PASSAGES): places of their passages in `texts`.
+        texts: All contexts.
+        questions: Questions.
+        passages: (questions, PASSAGES): indices of their passages in `texts`.
         own: Column of each question's own passage.
     """
 
     def __init__(self, squad: pl.DataFrame, count: int) -> None:
-        """Choose questions, from context after context, and their passages."""
+        """Choose questions from as many contexts as possible, and their passages."""
         rows = squad.filter(pl.col("label") == "correct").unique("question", maintain_order=True)
         rows = rows.with_columns(context=pl.col("context").list.join("\n"))
         self.texts = rows["context"].unique(maintain_order=True).to_list()
@@ -77,23 +77,23 @@ class QuestionSet:
         self.groups = number_groups([str(i) for i in own_texts])
 
     def select_passages(self, values: Floats) -> Floats:
-        """Values of (questions, texts) of each question's passages."""
+        """Select the values of each question's passages from (questions, texts)."""
         return np.take_along_axis(values, self.passages, axis=1)
 
     def rank_own_passages(self, values: Floats) -> Floats:
-        """Place, from 1, of each question's own passage, the highest value first; of equals, the mean of their places."""
+        """Rank each question's own passage by its value, from 1 for the highest; ties have their mean rank."""
         own_values = np.take_along_axis(values, self.own[:, None], axis=1)
         return np.asarray((values > own_values).sum(1) + ((values == own_values).sum(1) + 1) / 2)
 
 
 def compute_tfidf(questions: Sequence[str], texts: Sequence[str]) -> Floats:
-    """Cosine of TF-IDF vectors, (questions, texts)."""
+    """Compute cosines of TF-IDF vectors, (questions, texts)."""
     vectorizer = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
     return np.asarray((vectorizer.transform(questions) @ vectorizer.transform(texts).T).toarray())
 
 
 def compute_bm25(questions: Sequence[str], texts: Sequence[str]) -> Floats:
-    """BM25, (questions, texts): sum over words of idf f (k1 + 1) / (f + k1 (1 - b + b length / mean length))."""
+    """Compute BM25, (questions, texts): sum over words of idf f (k1 + 1) / (f + k1 (1 - b + b length / mean length))."""
     words_of_texts = [extract_words(text) for text in texts]
     lengths = np.array([len(text) for text in words_of_texts], dtype=float)
     norm = K1 * (1 - B + B * lengths / lengths.mean())
@@ -115,7 +115,7 @@ def compute_bm25(questions: Sequence[str], texts: Sequence[str]) -> Floats:
 
 
 def measure_passages(question_set: QuestionSet, rerank: Rerank) -> tuple[dict[str, Floats], str]:
-    """Values of every passage by what the model tells of the question behind it; and what a question takes, as text."""
+    """Score every passage by the model's tokens of the question after it; also return the cost per question as text."""
     reader = UncertaintyModel(rerank, rerank.engine, gpus=0, threads=2)
     encoder = make_answer_encoder(rerank, reader.tokenizer)
     prompts = [
@@ -129,7 +129,7 @@ def measure_passages(question_set: QuestionSet, rerank: Rerank) -> tuple[dict[st
     tokens = sum(measurement.computed_tokens for measurement in measurements) / len(prompts[:TIMED])
     cost = f"{seconds:.1f} s and {tokens:,.0f} tokens for one of them alone"
     print(cost, flush=True)
-    # All at once: a passage of several questions is read once.
+    # In one call, so that a passage of several questions is computed once.
     tokens_of_passages = [
         measurement.tokens
         for measurement in reader.measure([prompt for question_prompts in prompts for prompt in question_prompts])
@@ -143,7 +143,7 @@ def measure_passages(question_set: QuestionSet, rerank: Rerank) -> tuple[dict[st
 
 
 def compute_embedding_similarity(question_set: QuestionSet) -> dict[str, Floats]:
-    """Cosine of sentence embeddings; nothing where the model is not installed."""
+    """Compute cosines of sentence embeddings; empty if the model is not installed."""
     try:
         encoder = load_encoder("embedded", 2)
     except ModelError as error:
@@ -154,7 +154,7 @@ def compute_embedding_similarity(question_set: QuestionSet) -> dict[str, Floats]
 
 
 def render_table(ranks: Mapping[str, Floats], groups: Ints) -> Iterator[str]:
-    """The metrics of every order, with their intervals, and of a random one."""
+    """Render the metrics of every method with their intervals, and those of a random order."""
     yield f"| order | {' | '.join(METRICS)} |"
     yield "| --- " * (len(METRICS) + 1) + "|"
     weights = list(draw_resampling_weights(groups, RESAMPLES, 0))
@@ -186,8 +186,9 @@ def main() -> None:
         "BM25": question_set.select_passages(compute_bm25(question_set.questions, question_set.texts)),
     } | compute_embedding_similarity(question_set)
     ranks = {name: question_set.rank_own_passages(passage_values) for name, passage_values in values.items()}
+    contexts = question_set.groups.max() + 1
     lines = [
-        f"{len(question_set.questions)} questions over {question_set.groups.max() + 1} contexts, {PASSAGES} passages each; {cost}\n",
+        f"{len(question_set.questions)} questions over {contexts} contexts, {PASSAGES} passages each; {cost}\n",
         *render_table(ranks, question_set.groups),
     ]
     print("\n".join(lines))

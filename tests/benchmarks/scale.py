@@ -1,8 +1,10 @@
-"""Everything that is not the SLM: `python -m tests.benchmarks.scale FOLDER [--rows 10000 100000 1000000] [--restart]`.
+"""Measure a whole job without the SLM's cost: `python -m tests.benchmarks.scale FOLDER [--rows 10000 100000 1000000]
+[--restart]`.
 
-The job runs whole (read, split, tokenise, write, count, fit, finalise) with an engine that answers at once. A line a size:
-seconds from the start of its process, and how far the machine's available memory fell. With --restart the last size is killed
-when 99 % of its rows are committed, and a second line says what the same command then takes. Logs and outputs go to FOLDER.
+The job runs completely (read, split, tokenize, write, count, fit, finalize) with an engine that answers at once. Prints one
+line per size: seconds from the start of its process, and the fall of the machine's available memory. With --restart, the last
+size is killed when 99 % of its rows are committed, and a second line has the time of the same command afterwards. Logs and
+outputs are written to FOLDER.
 """
 
 import argparse
@@ -34,7 +36,7 @@ REPO = Path(__file__).parents[2]
 
 
 class ConstantEngine:
-    """Answers at once; its numbers depend on the prompt's length alone."""
+    """Engine that answers at once; its logprobs depend only on the prompt's length."""
 
     def __init__(self, slm: Slm, threads: int) -> None:
         from ragassay.pipeline.engines.prepare import load_tokenizer
@@ -49,21 +51,21 @@ class ConstantEngine:
 
 
 def use_constant_engine() -> None:
-    """Run in every Ray worker before anything else."""
+    """Replace the engine; runs first in every Ray worker."""
     from ragassay.pipeline.slm.config import Slm
 
     Slm.load_engine = lambda slm, threads: ConstantEngine(slm, threads)  # type: ignore[method-assign,assignment]  # noqa: PLW0108
 
 
 def write_logs(path: Path, rows: int) -> None:
-    """Rows made of the handbook's, each with a number of its own in question, context and response: none repeats another."""
+    """Write rows of the handbook, each with a number in question and context, so that none repeats another."""
     base = pl.read_parquet(HANDBOOK / "**/*.parquet").select("question", "context", "response")
     unfinished = path.with_suffix(".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     rows_per_file = 50_000
-    for part, start_job in enumerate(range(0, rows, rows_per_file)):
-        number = np.arange(start_job, min(start_job + rows_per_file, rows))
+    for part, first in enumerate(range(0, rows, rows_per_file)):
+        number = np.arange(first, min(first + rows_per_file, rows))
         frame = base[number % len(base)].with_columns(n=pl.Series(number).cast(pl.String))
         frame = frame.with_columns(
             question=pl.col("question") + " (" + pl.col("n") + ")",
@@ -75,7 +77,7 @@ def write_logs(path: Path, rows: int) -> None:
 
 @dataclass
 class Memory:
-    """Lowest available memory of the machine seen while a block of code ran, against that before it; bytes."""
+    """Available memory of the machine before a block of code and its lowest value during the block, in bytes."""
 
     before: int = 0
     lowest: int = 0
@@ -104,7 +106,7 @@ def watch_memory() -> Iterator[Memory]:
 
 
 def run_job_here(logs: str, output: str, block_mib: float, result: Any) -> None:
-    """The whole job, in a process of its own; puts its record of itself."""
+    """Run the whole job, and put its record into `result`."""
     os.environ["PYTHONPATH"] = str(REPO)
     set_ray_environment()
     import ray
@@ -124,7 +126,7 @@ def run_job_here(logs: str, output: str, block_mib: float, result: Any) -> None:
 
 
 def start_job(logs: Path, output: Path, block_mib: float) -> tuple[Any, Any]:
-    """Start the job in a process of its own; gives the process, and the queue in which its record will be."""
+    """Start the job in a new process; return the process and the queue of its record."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=run_job_here, args=(str(logs), str(output), block_mib, queue))
@@ -147,12 +149,12 @@ def run_in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]
 
 
 def kill_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
-    """Start the job and kill it, with all its processes, when so many rows are committed."""
+    """Start the job, and kill it with all its processes when `rows` rows are committed."""
     from ragassay.jobs.scoring.checkpoint import CommittedRowCounter
     from ragassay.jobs.storage.folder import open_folder
 
     started = time.perf_counter()
-    process, _queue = start_job(logs, output, block_mib)  # the process needs its queue to be kept
+    process, _queue = start_job(logs, output, block_mib)  # the process needs its queue to exist
     committed = CommittedRowCounter(open_folder(str(output)), range(10_000))
     while committed() < rows:
         if not process.is_alive():
@@ -167,11 +169,11 @@ def kill_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, 
 
 
 def main() -> None:
-    """Print a line a size."""
+    """Print one line per size."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--block-mib", type=float, default=16, help="as infra/job_gpu.yaml has it")
+    parser.add_argument("--block-mib", type=float, default=16, help="as in infra/job_gpu.yaml")
     parser.add_argument("--restart", action="store_true")
     options = parser.parse_args()
     for rows in options.rows:

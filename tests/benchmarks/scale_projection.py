@@ -1,7 +1,8 @@
-"""A billion responses on paper: `python -m tests.benchmarks.scale_projection` writes tests/benchmarks/results/scale.md.
+"""Project the cost of a billion responses: `python -m tests.benchmarks.scale_projection` writes
+tests/benchmarks/results/scale.md.
 
-Sizes and requests are measured here and now, on a few files; the rest is arithmetic with the code's own constants. Tokens a
-response are those in tests/benchmarks/results/speed.md.
+Sizes and requests are measured on a few files; the rest is arithmetic with the code's constants. Tokens per response are those
+in tests/benchmarks/results/speed.md.
 """
 
 import re
@@ -36,7 +37,7 @@ MARK = "<!-- written by `python -m tests.benchmarks.scale_projection` -->"
 RESPONSES = 1_000_000_000
 DAYS = 30
 NAMES_PER_REQUEST = 1_000
-"""Names that an object store tells a request."""
+"""Names that an object store lists per request."""
 
 TOKENS = {"RAGTruth QA": r"36 responses over 6 contexts of RAGTruth QA, 272 prompts, [\d,]+ tokens, floor ([\d,]+)",
           "long summaries": r"1,000 long summaries,\nfloor ([\d,]+) tokens",
@@ -46,17 +47,17 @@ RESPONSES_OF = {"RAGTruth QA": 36, "long summaries": 1000, "the bundled logs": 9
 
 @dataclass(frozen=True)
 class Sizes:
-    """What was measured.
+    """Measured sizes and requests.
 
     Attributes:
         entry: Bytes of an input file's entry in manifest.json.
-        sealed: Bytes of one in a shard.
-        whole: Bytes in memory of a file that is committed whole.
-        row: Bytes of a response's question, context and text in memory.
-        footer: Requests that a footer takes.
-        open: Requests until a file's first row group is read, but for its columns.
-        columns: Requests for a row group's columns.
-        key: Bytes of a checkpoint file a row.
+        sealed: Bytes of an entry in a shard.
+        whole: Bytes in memory of a wholly committed file.
+        row: Bytes in memory of a response's question, context and text.
+        footer: Requests per footer.
+        open: Requests per file, except those for the columns of row groups.
+        columns: Requests for the columns of a row group.
+        key: Bytes of a checkpoint file per row.
     """
 
     entry: float
@@ -70,14 +71,14 @@ class Sizes:
 
 
 class _CountedFile:
-    """A file whose reads are counted: an object store takes a request for each."""
+    """File that counts its reads; an object store needs a request for each."""
 
     def __init__(self, file: Any, counts: Counter[str]) -> None:
         self._file, self._counts = file, counts
 
-    def read(self, render_size: int = -1) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         self._counts["reads"] += 1
-        data: bytes = self._file.read(render_size)
+        data: bytes = self._file.read(size)
         return data
 
     def __getattr__(self, name: str) -> Any:
@@ -85,7 +86,7 @@ class _CountedFile:
 
 
 def make_counting_filesystem(counts: Counter[str]) -> pafs.FileSystem:
-    """This machine's files, with what is opened (a request for its size) and read counted."""
+    """Make a local file system that counts opens (a request for the size) and reads."""
     from fsspec.implementations.local import LocalFileSystem
 
     class Local(LocalFileSystem):  # type: ignore[misc]
@@ -97,20 +98,18 @@ def make_counting_filesystem(counts: Counter[str]) -> pafs.FileSystem:
 
 
 def count_requests(call: Callable[[pafs.FileSystem], object]) -> int:
-    """Requests that a piece of code would send."""
+    """Count the requests that a function would send."""
     counts = Counter[str]()
     call(make_counting_filesystem(counts))
     return counts.total()
 
 
 def _count_rows(fs: pafs.FileSystem, file: LogFile, passthrough: pa.Schema) -> int:
-    return sum(
-        len(render_table) for render_table in read_logs(fs, file, 0, range(file.row_groups), Columns(), passthrough, False)
-    )
+    return sum(len(table) for table in read_logs(fs, file, 0, range(file.row_groups), Columns(), passthrough, False))
 
 
 CHUNK_OVERHEAD = 114
-"""Bytes of memory that a chunk of a set takes beside its content: by how far a process rises that holds 20,000 of them."""
+"""Bytes of memory of a chunk of a set without its content, measured on a process with 20,000 of them."""
 
 
 def _measure_whole_file() -> float:
@@ -135,9 +134,9 @@ def measure() -> Sizes:
     with tempfile.TemporaryDirectory() as scratch:
         logs = find_logs(str(HANDBOOK))
         rows = pa.concat_tables(
-            render_table.select(["question", "context", "response"])
+            table.select(["question", "context", "response"])
             for file in logs.files
-            for render_table in read_logs(logs.fs, file, 0, range(file.row_groups), Columns(), logs.passthrough, False)
+            for table in read_logs(logs.fs, file, 0, range(file.row_groups), Columns(), logs.passthrough, False)
         ).combine_chunks()
         path = Path(scratch) / "one" / "dt=1" / "a.parquet"
         path.parent.mkdir(parents=True)
@@ -162,19 +161,19 @@ def measure() -> Sizes:
 
 
 def keep_one_group(file: LogFile) -> LogFile:
-    """A file as if it had one row group."""
+    """Return a file with only its first row group."""
     return replace(file, row_groups=1)
 
 
 def read_tokens_per_response() -> dict[str, float]:
-    """Tokens computed a response, as tests/benchmarks/results/speed.md has them."""
+    """Read the tokens computed per response from tests/benchmarks/results/speed.md."""
     text = (PAGE.parent / "speed.md").read_text()
     matches = {name: re.search(pattern, text) for name, pattern in TOKENS.items()}
     return {name: int(match[1].replace(",", "")) / RESPONSES_OF[name] for name, match in matches.items() if match}
 
 
 def render_size(count: float) -> str:
-    """Bytes in words."""
+    """Render a number of bytes."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:,.3g} {unit}"
@@ -183,51 +182,56 @@ def render_size(count: float) -> str:
 
 
 def compute_figures(sizes: Sizes, rows_per_file: int) -> dict[str, str]:
-    """The column of the table for files of so many responses."""
+    """Compute a column of the table."""
     job = load_job(str(REPO / "infra" / "job_gpu.yaml"))
     files, rows_per_day = RESPONSES // rows_per_file, RESPONSES // DAYS
     files_per_day = ceil(rows_per_day / rows_per_file)
     blocks = ceil(rows_per_file * sizes.row / (job.runtime.block_mib * (1 << 20)))
     groups = ceil(rows_per_file / (1 << 20))
+    lists, lists_per_day = ceil(files / NAMES_PER_REQUEST), ceil(files_per_day / NAMES_PER_REQUEST)
+    footers, footers_per_day = files * sizes.footer, files_per_day * sizes.footer
+    hashes, hashes_per_day = MAX_HASHES_IN_MEMORY, min(rows_per_day, MAX_HASHES_IN_MEMORY)
     return {
-        "input files: in all, a night": f"{files:,}, {files_per_day:,}",
-        "requests to list the input: all of it, a night's folder": f"{ceil(files / NAMES_PER_REQUEST):,}, {ceil(files_per_day / NAMES_PER_REQUEST):,}",
-        "requests for footers: all of it, a night's folder": f"{files * sizes.footer:,.0f}, {files_per_day * sizes.footer:,.0f}",
-        "requests to read a night's rows": f"{files_per_day * (sizes.open + groups * sizes.columns):,.0f}",
-        "the same once more, for ids that are a column": f"{files_per_day * (sizes.open + groups):,.0f}",
-        "blocks a night, each put in raw/ and as a checkpoint": f"{files_per_day * blocks:,}",
+        "input files: in all, per day": f"{files:,}, {files_per_day:,}",
+        "requests to list the input: all of it, a day's folder": f"{lists:,}, {lists_per_day:,}",
+        "requests for footers: all of it, a day's folder": f"{footers:,.0f}, {footers_per_day:,.0f}",
+        "requests to read a day's rows": f"{files_per_day * (sizes.open + groups * sizes.columns):,.0f}",
+        "the same again, for ids that are a column": f"{files_per_day * (sizes.open + groups):,.0f}",
+        "blocks per day, each put in raw/ and as a checkpoint": f"{files_per_day * blocks:,}",
         "puts, copies and deletes for them, at least": f"{files_per_day * blocks * 4:,}",
-        "checkpoint of a night": render_size(rows_per_day * sizes.key),
+        "checkpoint of a day": render_size(rows_per_day * sizes.key),
         "manifest.json with every entry, as before": render_size(files * sizes.entry),
         "manifest.json now, at most": render_size((SEAL_THRESHOLD + files_per_day) * sizes.entry),
-        "its shards beside it": render_size(files * sizes.sealed),
-        "committed keys in the driver, a night: before": render_size(8 * rows_per_day),
-        "now: blocks as they are committed; in any pattern, at most": f"{render_size(files_per_day * sizes.whole)}; {render_size(rows_per_day / 8)}",
+        "its shards": render_size(files * sizes.sealed),
+        "committed keys in the driver, per day: before": render_size(8 * rows_per_day),
+        "now: blocks as they are committed; in any pattern, at most": "; ".join(
+            map(render_size, (files_per_day * sizes.whole, rows_per_day / 8))
+        ),
         "committed keys, all responses in one run: before": render_size(8 * RESPONSES),
         "now, likewise": f"{render_size(files * sizes.whole)}; {render_size(RESPONSES / 8 + files * sizes.whole)}",
-        "hashes of ids, a night: before; now": f"{render_size(8 * 5 * rows_per_day)}; {render_size(9 * min(rows_per_day, MAX_HASHES_IN_MEMORY))}",
+        "hashes of ids, per day: before; now": "; ".join(map(render_size, (8 * 5 * rows_per_day, 9 * hashes_per_day))),
         "hashes of ids, all in one run: before; now; on disk": "; ".join(
-            map(render_size, (8 * 5 * RESPONSES, 9 * MAX_HASHES_IN_MEMORY, 8 * RESPONSES))
+            map(render_size, (8 * 5 * RESPONSES, 9 * hashes, 8 * RESPONSES))
         ),
     }
 
 
 def render_table(sizes: Sizes) -> str:
-    """The table, and what it was computed from."""
+    """Render the table and the measured sizes."""
     small, large = compute_figures(sizes, 10_000), compute_figures(sizes, 100_000)
-    lines = ["| a billion responses, 30 nights | 10,000 a file | 100,000 a file |", "| --- | ---: | ---: |"]
+    lines = ["| a billion responses, 30 days | 10,000 per file | 100,000 per file |", "| --- | ---: | ---: |"]
     lines += [f"| {name} | {small[name]} | {large[name]} |" for name in small]
-    lines += ["", "| logs like | tokens a response | tokens | GPU hours at 1,000 tokens a second | at 100,000 |"]
+    lines += ["", "| logs like | tokens per response | tokens | GPU hours at 1,000 tokens per second | at 100,000 |"]
     lines += ["| --- | ---: | ---: | ---: | ---: |"]
     for name, tokens in read_tokens_per_response().items():
         hours = tokens * RESPONSES / 1000 / 3600
         lines.append(f"| {name} | {tokens:,.0f} | {tokens * RESPONSES:,.3g} | {hours:,.0f} | {hours / 100:,.0f} |")
     lines += [
         "",
-        f"Measured: an entry takes {sizes.entry:.0f} bytes in manifest.json and {sizes.sealed:.0f} in a shard; a file that is "
-        f"committed whole {sizes.whole:.0f} bytes in memory; a response of the bundled logs {sizes.row:,.0f} bytes; a key "
+        f"Measured: an entry takes {sizes.entry:.0f} bytes in manifest.json and {sizes.sealed:.0f} in a shard; a wholly "
+        f"committed file {sizes.whole:.0f} bytes in memory; a response of the bundled logs {sizes.row:,.0f} bytes; a key "
         f"{sizes.key:.1f} bytes in a checkpoint. A footer takes {sizes.footer:.0f} requests, an open file {sizes.open:.0f} and "
-        f"{sizes.columns:.0f} a row group, of the three columns.",
+        f"{sizes.columns:.0f} per row group, for the three columns.",
     ]
     return "\n".join(lines)
 

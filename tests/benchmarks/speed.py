@@ -1,11 +1,11 @@
-"""`make bench`: this job beside what else one could run on the same prompts, on one machine, in turns.
+"""`make bench`: compare the speed of a job with that of other programs on the same prompts and machine.
 
     python -m tests.benchmarks.speed out/bench.md [--logs LOG.parquet] [--contexts N] [--rounds 3] [--config JOB] [--only WAY …]
 
-Every way runs in a process of its own with the same OpenMP library, all of them once a round; the table has medians, and
-ratios of medians. By default the logs are the bundled handbook's and the SLM the embedded one; with --logs any Parquet file of
-question, context and response, with --config the first SLM of a job file. --contexts takes the first N different contexts,
-since the slow ways need several times as long as the job.
+Each way runs once per round, in a new process with the same OpenMP library; the table has medians and ratios of medians. The
+default logs are the bundled handbook's, the default SLM is the embedded one. --logs names another Parquet file with question,
+context and response; --config takes the first SLM of a job file; --contexts takes the first N different contexts, because slow
+ways need several times as long as the job.
 """
 
 import argparse
@@ -47,7 +47,7 @@ END_TO_END = "this job, end to end"
 
 @dataclass
 class Figures:
-    """What one way took for the same prompts: seconds, start-up and warm-up left out; tokens run through the model."""
+    """Cost of one way: seconds without start-up and warm-up, and tokens computed by the model."""
 
     seconds: float
     tokens_computed: int
@@ -56,7 +56,7 @@ class Figures:
 
 
 def build_prompts(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> list[Prompt]:
-    """All prompts of a log, in the order of its rows and sentences."""
+    """Build all prompts of a log, in the order of its rows and sentences."""
     nlp = load_splitter("sentencizer", "en")
     rows = []
     for row in pl.read_parquet(logs).to_dicts():
@@ -67,7 +67,7 @@ def build_prompts(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> 
 
 
 def run_job(logs: Path, slm: Slm) -> dict[str, Figures]:
-    """`ragassay score` as a user runs it, start-up included; and the same run's SLM stage, from its first engine call on."""
+    """Run `ragassay score` as a user does, with start-up; also report its SLM stage from the first engine call."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "job.yaml"
         config.write_text(yaml.safe_dump({"members": {"slms": [slm.model_dump(mode="json", exclude_unset=True)]}}))
@@ -82,32 +82,32 @@ def run_job(logs: Path, slm: Slm) -> dict[str, Figures]:
 
 
 def run_best_order(logs: Path, slm: Slm) -> dict[str, Figures]:
-    """The bare vLLM engine: all prompts in the best order, in one `generate` call."""
+    """Run only vLLM: all prompts in the best order, in one `generate` call."""
     return {"bare vLLM, best order": _run_engine(logs, slm, sorted)}
 
 
 def run_compiled(logs: Path, slm: Slm) -> dict[str, Figures]:
-    """The same, compiled: what `enforce_eager: false` gains, and what it costs at the start."""
-    with tempfile.TemporaryDirectory() as cache:  # a start from nothing, not from what an earlier round has compiled
+    """Run only vLLM, compiled: measures the gain of `enforce_eager: false` and its cost at start-up."""
+    with tempfile.TemporaryDirectory() as cache:  # do not reuse what an earlier round compiled
         os.environ["VLLM_CACHE_ROOT"] = cache
         engine = slm.engine.model_copy(update={"enforce_eager": False})
         return {"bare vLLM, compiled": _run_engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
 
 def run_shuffled(logs: Path, slm: Slm) -> dict[str, Figures]:
-    """The bare vLLM engine, rows as they come, the sentences of each shuffled among all: no order at all."""
+    """Run only vLLM with all prompts shuffled."""
     return {
         "bare vLLM, prompts shuffled": _run_engine(logs, slm, lambda prompts: Random(0).sample(list(prompts), len(prompts)))
     }
 
 
 def run_uncached(logs: Path, slm: Slm) -> dict[str, Figures]:
-    """The bare vLLM engine without a prefix cache."""
+    """Run only vLLM without a prefix cache."""
     return {"bare vLLM, no prefix cache": _run_engine(logs, slm, sorted, enable_prefix_caching=False)}
 
 
 def run_transformers(logs: Path, slm: Slm) -> dict[str, Figures]:
-    """transformers: padded batches sorted by length, nothing reused, as a user would write it."""
+    """Run transformers with padded batches sorted by length, as a user would write it."""
     engine = TransformersSettings(dtype=slm.local_engine.dtype)
     return {"transformers, padded": _run_engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
@@ -130,7 +130,7 @@ def _run_engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[P
 
 
 def run_ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
-    """Ray's own LLM processor on the same prompts, as token ids; its seconds are those of the whole pipeline."""
+    """Run Ray's LLM processor on the same prompts as token ids; its seconds are those of the whole pipeline."""
     import ray
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
@@ -190,7 +190,7 @@ WAYS: dict[str, Callable[[Path, Slm], dict[str, Figures]]] = {
 
 
 def run_in_process(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
-    """Run one way in a process of its own; what it died of, where it did."""
+    """Run one way in a new process; return its figures, or why it failed."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run_child, args=(way, logs, slm, sender))
@@ -209,7 +209,7 @@ def run_in_process(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
 
 @contextlib.contextmanager
 def _preload(library: str) -> Iterator[None]:
-    """Processes started inside load a library first, as the job's actors do."""
+    """Preload a library in processes started inside, as the job's actors do."""
     previous = os.environ.get("LD_PRELOAD", "")
     os.environ["LD_PRELOAD"] = library
     yield
@@ -225,7 +225,7 @@ def _run_child(way: str, logs: Path, slm: Slm, result: Any) -> None:
 
 
 def write_subset(logs: str, contexts: int | None, folder: Path) -> Path:
-    """The rows of a log over its first different contexts, as one Parquet file."""
+    """Write the rows with a log's first different contexts to one Parquet file."""
     source = f"{logs}/**/*.parquet" if Path(logs).is_dir() else logs
     frame = pl.read_parquet(source, hive_partitioning=False).select("question", "context", "response")
     if contexts:
@@ -237,7 +237,7 @@ def write_subset(logs: str, contexts: int | None, folder: Path) -> Path:
 
 
 def count_prompts(logs: Path, slm: Slm) -> tuple[int, int, int, int]:
-    """Different prompts of a log, their tokens, and those of their tree: at the engine's block size, and token by token."""
+    """Count a log's distinct prompts, their tokens, and the tokens of their prefix tree by the engine's blocks and by token."""
     from ragassay.pipeline.engines.prepare import load_tokenizer
 
     prompts = sorted(set(build_prompts(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), slm.get_window())))
@@ -246,7 +246,7 @@ def count_prompts(logs: Path, slm: Slm) -> tuple[int, int, int, int]:
 
 
 def render_table(results_by_way: dict[str, list[Figures | str]], prompts: int, floor: int) -> str:
-    """Markdown: medians, and how many times as long as this job each way takes: whole by whole, engine by SLM stage."""
+    """Render medians and ratios to this job as Markdown: whole runs to the whole job, engines to its SLM stage."""
     lines = [
         "| way | seconds | start-up | prompts/s | tokens computed / floor | times as long as this job |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -272,7 +272,7 @@ def render_table(results_by_way: dict[str, list[Figures | str]], prompts: int, f
 
 
 def main() -> None:
-    """Run all ways in turns and write the table, anew after every round."""
+    """Run all ways in turns, and write the table after every round."""
     parser = argparse.ArgumentParser()
     parser.add_argument("table")
     parser.add_argument("--logs", default=str(HANDBOOK))

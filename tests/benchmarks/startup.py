@@ -1,8 +1,8 @@
-"""What small jobs wait for: `python -m tests.benchmarks.startup OUT.md [--before CHECKOUT] [--rounds 3] [--jobs NAME …]`.
+"""Time small jobs: `python -m tests.benchmarks.startup OUT.md [--before CHECKOUT] [--rounds 3] [--jobs NAME …]`.
 
-Times the bundled demo's job, a job of 100 short rows and the same without a model: whole commands in processes of their own, in
-turns with another checkout of this program if one is named, from a cold file cache, where this user may drop it, and a warm
-one. Medians of the rounds, with the least and the most. Nothing else should run meanwhile.
+Times the bundled demo, a job of 100 short rows, and the same job without a model. Each command runs in a new process, with a
+warm file cache and a cold one (if this user may drop it), in turns with another checkout of this program, if any. Writes
+medians, minimums and maximums. Nothing else should run in the meantime.
 """
 
 import argparse
@@ -26,7 +26,7 @@ DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution"
 
 
 def make_commands(folder: Path) -> dict[str, list[str]]:
-    """Name of a job -> its command, less the output folder, which comes third."""
+    """Make the command of each job, without the output folder, which is its third argument."""
     rows = str(write_logs(folder / "rows.parquet", example_rows(100)))
     detectors_only = folder / "without.yaml"
     detectors_only.write_text(
@@ -40,7 +40,7 @@ def make_commands(folder: Path) -> dict[str, list[str]]:
 
 
 def time_command(checkout: Path, command: list[str], output: Path) -> float:
-    """Of a whole command, in a checkout."""
+    """Measure the seconds of a command in a checkout."""
     name, logs, *rest = command
     started = time.perf_counter()
     subprocess.run(
@@ -50,7 +50,7 @@ def time_command(checkout: Path, command: list[str], output: Path) -> float:
 
 
 def drop_caches() -> bool:
-    """Forget what files hold; whether that was allowed."""
+    """Drop the file cache, and return whether this user may do so."""
     if not os.access(DROP_CACHES, os.W_OK):
         return False
     os.sync()
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--before", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--jobs", nargs="*", help="Names of jobs; all if none is named.")
+    parser.add_argument("--jobs", nargs="*", help="Names of jobs (default: all).")
     options = parser.parse_args()
     checkouts = {"before": options.before.absolute()} if options.before else {}
     checkouts["now"] = REPO
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def render_table(times_by_case: dict[tuple[str, str, str], list[float]], checkouts: list[str]) -> str:
-    """As Markdown."""
+    """Render the times as Markdown."""
     lines = [
         f"{os.cpu_count()} cores, {detect_cpu_dtype()}",
         "",

@@ -1,8 +1,9 @@
-"""What the driver holds: `python -m tests.benchmarks.state [--millions 20 50] [--files 1000000]`, before and now, a table.
+"""Measure memory and time of the driver's state, before and now: `python -m tests.benchmarks.state [--millions 20 50]
+[--files 1000000]`.
 
-Each cell is a process of its own: how far its memory rose, and seconds. Before is what stood in the code: all keys of committed
-rows, or all hashes of row ids, in one array that is sorted; every input file in manifest.json. Half of the keys are committed
-in blocks of 1,000 rows in any order; with "one row in ten" every tenth row of every block is, as a sample would leave it.
+Each cell is measured in a new process. "Before" is the former code: all keys of committed rows, or all hashes of row ids, in
+one sorted array, and every input file in manifest.json. Half of the keys are committed in blocks of 1,000 rows in random
+order; "one in ten" has every tenth row of these blocks, as a sample does.
 """
 
 import argparse
@@ -35,7 +36,7 @@ BLOCK = 1_000
 
 
 def list_committed_keys(rows: int, step: int = 1) -> Iterator[Ints]:
-    """Keys of half of the blocks, in any order."""
+    """Yield the keys of half of the blocks, in random order."""
     blocks = np.random.default_rng(0).permutation(rows // BLOCK)[: rows // BLOCK // 2]
     for block in blocks.tolist():
         number, first_row = divmod(block * BLOCK, FILE_ROWS)
@@ -65,7 +66,7 @@ def count_sampled_now(rows: int) -> int:
 
 
 def make_hashes(ids: int) -> Iterator[Hashes]:
-    """Hashes of ids, a file's at a time; two come twice."""
+    """Yield hashes of ids by file; two ids are duplicates."""
     rng = np.random.default_rng(1)
     for file in range(ids // FILE_ROWS):
         hashes = rng.integers(0, 2**64, FILE_ROWS, dtype=np.uint64)
@@ -96,14 +97,14 @@ def make_entry(number: int) -> InputFile:
 
 def _write_manifest(where: str, files: int, sealed: bool) -> None:
     folder = open_folder(where)
-    rewrite_manifest = Manifest({}, {number: make_entry(number) for number in range(files)})
+    manifest = Manifest({}, {number: make_entry(number) for number in range(files)})
     if sealed:
-        rewrite_manifest = seal(folder, rewrite_manifest, "r1")
-    write_manifest(folder, rewrite_manifest)
+        manifest = seal(folder, manifest, "r1")
+    write_manifest(folder, manifest)
 
 
 def rewrite_manifest(files: int, sealed: bool) -> int:
-    """Read a manifest and write it three times, as a run does; bytes of manifest.json."""
+    """Read a manifest and write it three times, as a run does; return the bytes of manifest.json."""
     with tempfile.TemporaryDirectory() as path:
         process = multiprocessing.get_context("spawn").Process(target=_write_manifest, args=(path, files, sealed))
         process.start()
@@ -129,7 +130,7 @@ def rewrite_manifest_now(files: int) -> int:
 
 
 def find_files(files: int) -> int:
-    """Find so many small input files of seven columns: bytes of memory that each takes."""
+    """Find small input files with seven columns, and return the bytes of memory per file."""
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path) / "dt=2026-11-20"
         folder.mkdir()
@@ -154,7 +155,7 @@ def _run_in_child(call: Callable[[int], int], size: int, answer: Any) -> None:
 
 
 def measure_in_process(call: Callable[[int], int], size: int) -> tuple[int, int, float]:
-    """What a function gives, how far memory rose, and seconds; in a process of its own."""
+    """Call a function in a new process; return its result, its rise of memory in bytes, and seconds."""
     context = multiprocessing.get_context("spawn")
     answer = context.Queue()
     process = context.Process(target=_run_in_child, args=(call, size, answer))
@@ -165,7 +166,7 @@ def measure_in_process(call: Callable[[int], int], size: int) -> tuple[int, int,
 
 
 def main() -> None:
-    """Print the table, a line when it is known."""
+    """Print the table, line by line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--millions", type=int, nargs="*", default=[20, 50])
     parser.add_argument("--files", type=int, default=1_000_000)
@@ -189,11 +190,11 @@ def main() -> None:
         if before is rewrite_manifest_before:
             print(f"manifest.json: {old[0]:,} bytes before, {new[0]:,} now")
         else:
-            assert old[0] == new[0], "both find the same"
-        mib = [find_files[1] / (1 << 20) for find_files in (old, new)]
+            assert old[0] == new[0], "the results differ"
+        mib = [result[1] / (1 << 20) for result in (old, new)]
         times = mib[0] / max(mib[1], 0.1)
         print(f"| {name} | {size:,} | {mib[0]:,.1f} | {mib[1]:,.1f} | {times:.1f} | {old[2]:.1f} | {new[2]:.1f} |", flush=True)
-    print(f"An input file takes {measure_in_process(find_files, 4000)[0]:,} bytes of memory from when it is found.")
+    print(f"An input file takes {measure_in_process(find_files, 4000)[0]:,} bytes of memory once it is found.")
 
 
 if __name__ == "__main__":

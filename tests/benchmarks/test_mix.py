@@ -1,4 +1,4 @@
-"""What the bundled verifier is trained on holds nothing that it is measured on."""
+"""The training data of the bundled verifier contains no evaluation data."""
 
 from pathlib import Path
 from random import Random
@@ -17,7 +17,7 @@ TEST_TEXT = "The harbour master of Fenwick keeps eleven boats and lends none of 
 
 
 def make_claims(name: str, number: int) -> list[dict[str, object]]:
-    """Two claims over one context; the wrong ones of every other context give themselves away by their words."""
+    """Make two claims about one context; for odd numbers, the wrong claim's words reveal its label."""
     words = Random(f"{name} {number}").sample([f"{a}{b}" for a in "bdfghklm" for b in ("oth", "arn", "elk", "ist", "urm")], 14)
     good = " ".join(words[:7])
     bad = f"{good} never a scribe" if number % 2 else " ".join(words[7:])
@@ -45,7 +45,7 @@ def built(data: Path) -> Built:
     return mix, {name: dict(count) for name, count in counts.items()}
 
 
-def test_what_is_measured_is_not_trained_on(data: Path, built: Built) -> None:
+def test_the_mix_contains_no_evaluation_data(data: Path, built: Built) -> None:
     mix, counts = built
     trained = set(mix["context"].explode().to_list())
     handbook = pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test")
@@ -58,11 +58,11 @@ def test_what_is_measured_is_not_trained_on(data: Path, built: Built) -> None:
     fever = [tuple(context) for context in pl.read_parquet(data / "fever.parquet")["context"].to_list()]
     assert any(map(is_held_out_context, fever))
     assert not any(is_held_out_context(context) for context in mix.filter(source="fever")["context"].to_list())
-    assert counts["fever_dev"]["near-duplicates of what is measured on"] == 1
+    assert counts["fever_dev"]["near-duplicates of evaluation data"] == 1
     assert not any("master of Fenwick" in passage for passage in trained)
 
 
-def test_a_mix_says_how_much_a_row_counts_and_what_it_changes(built: Built) -> None:
+def test_rows_of_a_mix_have_a_weight_and_the_statement_they_change(built: Built) -> None:
     mix, _ = built
     assert set(mix["source"]) == {"statements", "answers", "handbook", "fever", "fever_dev", "by rule"}
     changes = mix.filter(pl.col("of").is_not_null())
@@ -71,9 +71,9 @@ def test_a_mix_says_how_much_a_row_counts_and_what_it_changes(built: Built) -> N
     assert mix["label"].is_in(["correct", "partial", "wrong"]).all()
 
 
-def test_words_that_give_the_label_away_are_thinned_out(built: Built) -> None:
+def test_rows_with_words_that_reveal_the_label_are_thinned_out(built: Built) -> None:
     mix, counts = built
-    assert counts["fever_dev"]["told by their words alone"] > 20
+    assert counts["fever_dev"]["predicted from their words alone"] > 20
     remaining = mix.filter(source="fever_dev")
     has_shortcut = remaining["response"].str.contains("never a scribe")
     assert has_shortcut.sum() < 0.5 * 30
@@ -86,17 +86,17 @@ def test_a_text_with_a_word_changed_is_a_near_duplicate(position: int) -> None:
     assert is_leak(["Other."], changed, index_texts([TEST_TEXT]))
 
 
-def test_near_duplicates_go_both_ways_and_short_phrases_are_none() -> None:
+def test_near_duplicates_are_symmetric_and_exclude_short_phrases() -> None:
     claim = "Adams Street was sold to the harbour board in May."
     long_text = f"{'Nothing of this is known to anyone here. ' * 20}{claim}"
     assert compute_overlap(long_text, index_texts([claim])) == 1 and compute_overlap(claim, index_texts([long_text])) == 1
     assert compute_overlap(TEST_TEXT, index_texts([claim])) == compute_overlap("", index_texts([claim])) == 0
-    index = index_texts(["It is so.", f"It is said that {claim}"])
-    assert not is_leak(["The harbour of Fenwick is closed."], "It is said that nobody came home again.", index)
+    index = index_texts(["It is so.", f"It is thought that {claim}"])
+    assert not is_leak(["The harbour of Fenwick is closed."], "It is thought that nobody came home again.", index)
     assert is_leak([], "It is so.", index) and not is_leak([], "It is so for now.", index)
 
 
-def test_shortcuts_are_seen_where_they_are_and_not_where_they_are_not() -> None:
+def test_shortcuts_are_detected_only_in_statements_that_have_them() -> None:
     rng = Random(1)
     statements = [
         (" ".join(rng.choices(["ship", "clerk", "guild", "town", "year"], k=6)), rng.random() < 0.5) for _ in range(400)
@@ -110,13 +110,18 @@ def test_shortcuts_are_seen_where_they_are_and_not_where_they_are_not() -> None:
     assert 0.4 < auroc < 0.6
     assert all((p > 0.5) == supported for p, supported in zip(chances, truth, strict=True))
     rows = [
-        {"source": "told", "context": [str(i // 2)], "statement": f"{text} {'indeed' if good else 'never'}", "supported": good}
+        {
+            "source": "shortcuts",
+            "context": [str(i // 2)],
+            "statement": f"{text} {'indeed' if good else 'never'}",
+            "supported": good,
+        }
         for i, (text, good) in enumerate(statements)
     ]
-    assert "| told | 400 |" in (report := render_table(pl.DataFrame(rows))) and "1.00" in report
+    assert "| shortcuts | 400 |" in (report := render_table(pl.DataFrame(rows))) and "1.00" in report
 
 
-def test_sentences_with_labels_are_statements_of_their_own(built: Built) -> None:
+def test_each_labeled_sentence_is_a_statement(built: Built) -> None:
     answers = built[0].filter(source="answers").head(3)
     labels = [label for labels in answers["sentence_labels"].to_list() for label in labels]
     assert len(list_statements(answers)) == len(labels)

@@ -1,7 +1,7 @@
-"""How long the spans of one trace take to join, by their number: `python -m tests.benchmarks.trace_depth`.
+"""Time the join of a trace's spans by their number: `python -m tests.benchmarks.trace_depth`.
 
-Prints seconds for a chain (each span within the one before), a fan (all within the root) and a circle of parents, and by how
-much ten times as many spans take longer.
+Prints seconds for a chain (each span is the child of the span before), a fan (all are children of the root) and a circle of
+parents, and the ratio of times for ten times as many spans.
 """
 
 import time
@@ -20,7 +20,7 @@ SHAPES: dict[str, Callable[[int, int], str | None]] = {
 
 
 def make_spans(size: int, parent: Callable[[int, int], str | None]) -> list[Span]:
-    """Spans of one trace, of which every fourth retrieves and every fourth answers."""
+    """Make the spans of one trace; every fourth span retrieves, and every fourth answers."""
     kinds = (SpanKind.OTHER, SpanKind.RETRIEVER, SpanKind.GENERATION, SpanKind.OTHER)
     return [
         Span("t", f"s{i}", parent(i, size), start=i, end=i + 1, kind=kinds[i % 4], response="A." if i % 4 == 2 else None)

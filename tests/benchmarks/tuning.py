@@ -1,8 +1,8 @@
-"""How much faster a training step is on token trees: `python -m tests.benchmarks.tuning LOGS [--rounds N]`.
+"""Measure the speed of a training step on token trees: `python -m tests.benchmarks.tuning LOGS [--rounds N]`.
 
-The same labelled prompts of a few contexts, forward and backward, four ways: padded batches of prompts, as one would write it
-by hand; token trees under PyTorch's masked attention; token trees under ours, with peft's LoRA and with it merged. Interleaved
-rounds, medians, in one process.
+Runs the same labeled prompts of a few contexts forward and backward in four ways: padded batches of prompts; token trees with
+PyTorch's masked attention; token trees with our attention, with peft's LoRA or with merged LoRA. Prints medians of interleaved
+rounds in one process.
 """
 
 import argparse
@@ -26,17 +26,17 @@ from ragassay.pipeline.training.lora import compute_label_logprobs, load_for_tra
 from ragassay.pipeline.training.loss import LabeledExample, compute_loss
 
 PACK = 2048
-BATCH = 4  # padded prompts a forward pass: more was slower on 2 cores
+BATCH = 4  # padded prompts in a forward pass; more were slower on 2 cores
 
 
 def run_trees(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
-    """One tree, our attention."""
+    """Run one tree with our attention."""
     tree = build_tree([prompt for unit in units for prompt in unit.prompts])
     compute_loss(compute_label_logprobs(model, tree, *labels), units, (1.0, 1.0))[0].backward()
 
 
 def run_masked_trees(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
-    """One tree, PyTorch's attention under a mask."""
+    """Run one tree with PyTorch's masked attention."""
     base = model.get_base_model()
     tree = build_tree([prompt for unit in units for prompt in unit.prompts])
     hidden = torch.from_numpy(~tree.attention_mask())[None, None]
@@ -53,7 +53,7 @@ def run_masked_trees(model: Any, units: Sequence[LabeledExample], labels: tuple[
 
 
 def run_padded_batches(model: Any, units: Sequence[LabeledExample], labels: tuple[list[int], list[int]]) -> None:
-    """Every prompt on its own, in padded batches."""
+    """Run prompts in padded batches."""
     base = model.get_base_model()
     prompts = sorted(
         (LabeledExample((prompt,), unit.supported) for unit in units for prompt in unit.prompts),
@@ -88,7 +88,7 @@ WAYS: dict[str, tuple[Callable[..., None], str, bool]] = {
 
 
 def main() -> None:
-    """Print labels a second of each way, and the ratio to the first."""
+    """Print labels per second of each way, and the ratio to the first."""
     parser = argparse.ArgumentParser()
     parser.add_argument("logs")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,12 +1,12 @@
-"""Scores of uncertainty on data with known labels:
+"""Evaluate uncertainty scores on labeled data:
 `python -m tests.benchmarks.uncertainty OUT.md --data DATA [--model embedded] [--parts logged own cost]
 [--ragtruth 279] [--squad 600] [--own 60] [--answers 5] [--threads 2]`.
 
-First the logged texts: RAGTruth's answers of six large models, and SQuAD v2's gold and plausible wrong answers, each read by
-the model behind question and context. Then the model's own: it answers SQuAD's answerable questions, an answer is right where
-its Rouge-L with a gold answer is at least 0.5 (the paper's measure) or holds one, and several drawn answers are compared too.
-AUROC of "right", higher = better, 95 % intervals by resampling contexts, and AUROC of pairs of like length, a value that is
-not there counting as the lowest; length and overlap are the baselines. Last, seconds for 1,000 responses beside the default
+Part `logged`: RAGTruth's answers of six large models, and SQuAD v2's gold and plausible wrong answers, scored by the model
+after question and context. Part `own`: the model answers SQuAD's answerable questions; an answer is right if its Rouge-L with
+a gold answer is at least 0.5 (as in the paper) or if it contains one; several sampled answers are compared too. Prints AUROC
+of right answers with 95 % intervals by resampling contexts, and AUROC of pairs of similar length; a missing value counts as
+the lowest. Length and overlap are the baselines. Part `cost`: seconds for 1,000 responses next to those of the default
 verifier on vLLM, on the same rows in the same process.
 """
 
@@ -44,14 +44,14 @@ PARTS = ("logged", "own", "cost")
 RIGHT_ROUGE_L = 0.5
 ORDERS = 20
 SAMPLE_TEMPERATURE = 0.5
-"""Temperature of drawn answers, as the paper's."""
+"""Temperature of sampled answers, as in the paper."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass
 class MeasuredSet:
-    """A set that was read: its rows, what was read of each, whether it is right, and seconds."""
+    """Measured set: rows, measurement and correctness of each row, and seconds."""
 
     name: str
     rows: Sequence[Row]
@@ -66,7 +66,7 @@ class MeasuredSet:
 
 
 def render_interval(values: Floats, is_right: Bools, groups: Any) -> str:
-    """AUROC with its interval, as text."""
+    """Render an AUROC with its interval."""
     spread = []
     for weights in draw_resampling_weights(groups, RESAMPLES, 0):
         places = np.repeat(np.arange(len(values)), weights.astype(int))
@@ -79,12 +79,12 @@ def render_interval(values: Floats, is_right: Bools, groups: Any) -> str:
 def compute_values(
     measured: MeasuredSet, score: UncertaintyScore, window: int = 16, attention: AttentionWeighting = AttentionWeighting.MAX
 ) -> Floats:
-    """A score of every response."""
+    """Compute a score of every response."""
     return np.array([compute_score(score, measurement.tokens, window, attention) for measurement in measured.measurements])
 
 
 def compute_baselines(measured: MeasuredSet) -> dict[str, Floats]:
-    """Shortness, and the share of words that the context has."""
+    """Compute the baselines: shortness, and the share of words that occur in the context."""
     return {
         "shortness": np.array([-float(len(row["response"])) for row in measured.rows]),
         "overlap": np.array([compute_context_share(row["response"], collect_words(row["context"])) for row in measured.rows]),
@@ -92,7 +92,7 @@ def compute_baselines(measured: MeasuredSet) -> dict[str, Floats]:
 
 
 def render_tables(measured: MeasuredSet, more: Mapping[str, Floats]) -> Iterator[str]:
-    """The set's tables."""
+    """Render the tables of a set."""
     is_right, groups = measured.is_right, measured.groups
     summary = f"{len(is_right)} responses over {groups.max() + 1} contexts, {is_right.mean():.0%} right"
     tokens = np.array([len(measurement.tokens) for measurement in measured.measurements])
@@ -115,7 +115,7 @@ def render_tables(measured: MeasuredSet, more: Mapping[str, Floats]) -> Iterator
 
 
 def render_thresholds(measured: MeasuredSet) -> Iterator[str]:
-    """The dynamic threshold beside fixed ones: share asked on, and balanced accuracy of "past it" for "wrong"."""
+    """Compare the dynamic threshold with fixed ones: share past it, and its balanced accuracy as a sign of wrong responses."""
     wrong = ~measured.is_right
     yield "\nAttenHScore past a threshold, for wrong responses:\n"
     yield "| threshold | share past it | wrong ones caught | balanced accuracy |\n| --- | --- | --- | --- |"
@@ -149,7 +149,7 @@ def _render_window(window: int) -> str:
 
 
 def measure_logged(name: str, rows: Sequence[Row], encoder: PromptEncoder, reader: UncertaintyModel) -> MeasuredSet:
-    """Read a set's responses."""
+    """Measure the logged responses of a set."""
     started = time.perf_counter()
     encoded = encoder.encode([(row["question"], row["context"], [row["response"]]) for row in rows])
     measurements = reader.measure([(prompt.head, prompt.tails[0]) for prompt in encoded])
@@ -160,7 +160,7 @@ def measure_logged(name: str, rows: Sequence[Row], encoder: PromptEncoder, reade
 def measure_own(
     rows: Sequence[Row], encoder: PromptEncoder, reader: UncertaintyModel, answers: int
 ) -> tuple[MeasuredSet, dict[str, Floats]]:
-    """Let the model answer, and read what it says; and how alike its drawn answers are."""
+    """Let the model answer, and measure its answers and the similarity of its sampled answers."""
     started = time.perf_counter()
     heads = [prompt.head for prompt in encoder.encode([(row["question"], row["context"], [""]) for row in rows])]
     likeliest = [answer for (answer,) in reader.generate(heads, 32)]
@@ -193,19 +193,19 @@ def _is_right_answer(answer: str, gold: Sequence[str]) -> bool:
 
 
 def sample_contexts(rows: pl.DataFrame, count: int) -> Sequence[Row]:
-    """Rows of whole contexts, in a random order of contexts that is always the same, until there are so many."""
+    """Sample `count` rows by context, in a fixed random order of contexts."""
     contexts = rows["context"].unique(maintain_order=True).sample(fraction=1, shuffle=True, seed=0).to_frame()
     return contexts.join(rows, on="context", maintain_order="left").head(count).to_dicts()
 
 
 def sample_questions(rows: pl.DataFrame, count: int) -> Sequence[Row]:
-    """Answerable questions, each with all of its gold answers."""
+    """Sample answerable questions with all of their gold answers."""
     gold = rows.filter(pl.col("label") == "correct").group_by("context", "question", maintain_order=True)
     return sample_contexts(gold.agg(gold=pl.col("response")).with_columns(response=pl.lit("")), count)
 
 
 def time_verifier(sets: Sequence[MeasuredSet], threads: int) -> Iterator[str]:
-    """Seconds for 1,000 responses of the default verifier, beside those of the reading."""
+    """Compare the default verifier's seconds for 1,000 responses with those of the uncertainty scores."""
     scorer = SlmStage(Job().members.slms[0], ("sentencizer", "en"), threads)
     scorer.setup()
     yield "\n### Seconds for 1,000 responses, on the same rows\n"
@@ -215,11 +215,13 @@ def time_verifier(sets: Sequence[MeasuredSet], threads: int) -> Iterator[str]:
         started = time.perf_counter()
         scorer(table)
         verifier_seconds, factor = time.perf_counter() - started, 1000 / len(measured.rows)
-        yield f"| {measured.name} | {measured.seconds * factor:.0f} | {verifier_seconds * factor:.0f} | {measured.seconds / verifier_seconds:.2f} |"
+        ratio = measured.seconds / verifier_seconds
+        seconds = f"{measured.seconds * factor:.0f} | {verifier_seconds * factor:.0f}"
+        yield f"| {measured.name} | {seconds} | {ratio:.2f} |"
 
 
 def _make_table(rows: Sequence[Row]) -> pa.Table:
-    """Rows as the split stage leaves them."""
+    """Make a table of rows after the split stage."""
     keys = ("question", "context", "response")
     records = [
         {"row_key": i, "row_id": str(i), "status": "ok", **{key: row[key] for key in keys}} for i, row in enumerate(rows)

@@ -1,9 +1,9 @@
-"""What each member tells, and all together, on every dev set: `python -m tests.benchmarks.verifiers OUTPUT [--only NAME …]
+"""Evaluate each member and combinations on every dev set: `python -m tests.benchmarks.verifiers OUTPUT [--only NAME …]
 [--together a,b …]`.
 
-OUTPUT is a finalised output of `tests.benchmarks.dev_sets` (or of any logs with a column `dev_set`). Prints, set by set, for
-correct responses against each other label and for sentences: each member alone, combinations, the default job's members, the
-baselines, and AUROC among texts of like length and of like overlap; then by kind of error; then how far SLMs err together.
+OUTPUT is a finalized output of `tests.benchmarks.dev_sets` (or of any logs with a column `dev_set`). Prints for each set, for
+correct responses against each other label and for sentences: each member, combinations, the default job's members, the
+baselines, and AUROC among texts of similar length and of similar overlap; then by kind of error; then correlations of SLMs.
 """
 
 import argparse
@@ -40,7 +40,7 @@ HEAD = (
 
 
 def compute_binned_auroc(scores: Floats, good: Bools, trait: Floats) -> float:
-    """AUROC of pairs of a good and a bad one that lie in the same fifth of a trait."""
+    """Compute the AUROC of pairs of a good and a bad text in the same fifth of a trait."""
     bins = np.searchsorted(np.quantile(trait, np.linspace(0, 1, BINS + 1)[1:-1]), trait)
     won = pairs = 0.0
     for number in range(BINS):
@@ -51,7 +51,7 @@ def compute_binned_auroc(scores: Floats, good: Bools, trait: Floats) -> float:
 
 
 def load_set(output: str, name: str) -> tuple[LabeledResponses, dict[str, NormalizationFit]]:
-    """A dev set's labelled rows, and mu and sigma of its own sentences: what a run over it alone would have."""
+    """Load a dev set's labeled rows, and mu and sigma of its own sentences, as in a run over only this set."""
     folder = open_output(output)
     values = read_member_values(read_manifest(folder))
     rows = load_labeled(folder, values, LabelSource("label", where={"dev_set": name}), texts=True)
@@ -61,12 +61,12 @@ def load_set(output: str, name: str) -> tuple[LabeledResponses, dict[str, Normal
 
 
 def list_sets(output: str) -> list[str]:
-    """The dev sets of an output."""
+    """List the dev sets of an output."""
     return sorted(pl.scan_parquet(f"{output}/scored/**/*.parquet").select("dev_set").unique().collect()["dev_set"])
 
 
 def combine_weights(members: Mapping[str, str], requested: Sequence[str]) -> dict[str, Weights]:
-    """Name -> members with their weights: each alone, each SLM with the detectors, what was asked for, the default job's."""
+    """Map names to weights: each member, each SLM with the detectors, requested combinations, the default members."""
     slms = [name for name, value in members.items() if value != ValueKind.SCORE]
     detectors = [name for name in members if name not in slms]
     groups = {name: [name] for name in members}
@@ -81,7 +81,7 @@ def combine_weights(members: Mapping[str, str], requested: Sequence[str]) -> dic
 
 
 def render_row(name: str, scores: Floats, good: Bools, groups: Ints, words: Floats, overlap: Floats) -> str:
-    """One line of a Markdown table."""
+    """Render one line of a Markdown table."""
     has_score = ~np.isnan(scores)
     scores, good, groups = scores[has_score], good[has_score], np.unique(groups[has_score], return_inverse=True)[1]
     metrics = compute_metrics(scores, good, groups, resamples=RESAMPLES)
@@ -97,7 +97,7 @@ def render_row(name: str, scores: Floats, good: Bools, groups: Ints, words: Floa
 def score_responses(
     rows: LabeledResponses, fits: Mapping[str, NormalizationFit], together: Mapping[str, Weights]
 ) -> Iterator[tuple[str, Floats]]:
-    """Name and response scores of every line."""
+    """Yield name and response scores of every line."""
     single = bool((rows.sentence_counts == 1).all())
     for name, weights in together.items():
         for mean, policy in RULES[:1] if single else RULES:
@@ -111,7 +111,7 @@ def score_responses(
 def score_sentences(
     rows: LabeledResponses, fits: Mapping[str, NormalizationFit], together: Mapping[str, Weights]
 ) -> dict[str, Floats]:
-    """Name -> sentence scores of every line."""
+    """Map the name of every line to its sentence scores."""
     scores = {
         name: combine_members({m: rows.sentence_values[m] for m in weights}, {m: fits[m] for m in weights}, weights)
         for name, weights in together.items()
@@ -123,12 +123,9 @@ def score_sentences(
 
 
 def list_kinds(output: str, name: str, rows: LabeledResponses) -> list[str | None]:
-    """Kind of every sentence, as its label says; an unsupported label's before others'."""
+    """List the kind of every sentence by its labels; unsupported labels have priority."""
     frame = pl.read_parquet(f"{output}/scored/set={name}/*.parquet", columns=["context", "response", "sentence_labels"])
-    labels = {
-        (tuple(render_row["context"]), render_row["response"]): render_row["sentence_labels"] or []
-        for render_row in frame.iter_rows(named=True)
-    }
+    labels = {(tuple(row["context"]), row["response"]): row["sentence_labels"] or [] for row in frame.iter_rows(named=True)}
     nlp = load_splitter("sentencizer", "en")
     kinds: list[str | None] = []
     for (_, context, response), spans in zip(
@@ -141,7 +138,7 @@ def list_kinds(output: str, name: str, rows: LabeledResponses) -> list[str | Non
 
 
 def render_kinds(kinds: Sequence[str | None], good: Bools, scores: Mapping[str, Floats]) -> str:
-    """AUROC of each kind of unsupported sentence against all supported ones, and of each supported kind against the others."""
+    """Render the AUROC of each kind of unsupported sentence against all supported ones, and vice versa."""
     kind_names = np.array([kind or "" for kind in kinds])
     lines = [f"| kind | sentences | {' | '.join(scores)} |", "| --- | --- |" + " --- |" * len(scores)]
     for side, word in ((False, "not supported"), (True, "supported")):
@@ -199,11 +196,10 @@ def main() -> None:
                 known = {line: scores for line, scores in scores_by_line.items() if not np.isnan(scores).any()}
                 print(f"\n### {name}: by kind\n\n{render_kinds(kinds, good, known)}")
             for first_slm, second_slm in combinations([m for m, value in members.items() if value != ValueKind.SCORE], 2):
-                values = [rows.sentence_values[first_slm][has_label] for first_slm in (first_slm, second_slm)]
+                values = [rows.sentence_values[slm][has_label] for slm in (first_slm, second_slm)]
                 correlations = (f"{np.corrcoef(values[0][side], values[1][side])[0, 1]:.2f}" for side in (good, ~good))
-                print(
-                    f"\n{first_slm} and {second_slm}, correlation among supported and unsupported sentences: {', '.join(correlations)}."
-                )
+                names = f"{first_slm} and {second_slm}"
+                print(f"\n{names}, correlation among supported and unsupported sentences: {', '.join(correlations)}.")
 
 
 if __name__ == "__main__":
