@@ -79,7 +79,7 @@ def test_rows_with_words_that_reveal_the_label_are_thinned_out(built: Built) -> 
     assert has_shortcut.sum() < 0.5 * 30
 
 
-@pytest.mark.parametrize("place", range(17))
+@pytest.mark.parametrize("position", range(17))
 def test_a_text_with_a_word_changed_is_a_near_duplicate(position: int) -> None:
     words = TEST_TEXT.split()
     changed = " ".join([*words[:position], "perhaps", *words[position + 1 :]])
