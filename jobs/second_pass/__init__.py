@@ -1,1 +1,1 @@
-"""Second passes over scored rows: explanations of flagged sentences, and the cascade to a larger judge."""
+"""Second passes over scored rows: explanations of flagged sentences, and escalation to a judge."""

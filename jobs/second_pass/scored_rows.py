@@ -1,4 +1,4 @@
-"""What a second plan reads: chosen rows of `scored/`, as a Ray datasource."""
+"""Read selected rows of `scored/` through a Ray datasource."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,34 +17,34 @@ READ_COLUMNS = ["row_key", "row_id", "question", "context", "response", "sentenc
 
 
 def group_by_file(files: Sequence[DataFile], numbers: Ints, keys: Ints) -> dict[DataFile, Ints]:
-    """Rows by their files.
+    """Group the keys of rows by file.
 
     Args:
-        files: Files.
-        numbers: Number of each row's file in `files`.
+        files: Files of `scored/`.
+        numbers: Index of each row's file in `files`.
         keys: `row_key` of each row.
     """
     return {files[number]: keys[numbers == number] for number in np.unique(numbers)}
 
 
-def make_row_source(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys: Mapping[str, str]) -> Any:
-    """A Ray datasource over rows of `scored/`, with the keys of their partitions.
+def make_row_source(output: Folder, keys_by_file: Mapping[DataFile, Ints], partition_keys: Mapping[str, str]) -> Any:
+    """Make a Ray datasource of rows of `scored/`, with columns for their partition keys.
 
     Args:
         output: The output folder.
-        wanted: File -> the `row_key`s of its rows.
-        partition_keys: Hive key -> name of its column, in order.
+        keys_by_file: File -> `row_key`s of the rows to read.
+        partition_keys: Hive key -> column name, in order.
     """
     import ray
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
     fs, scored = output.fs, scored_schema(pa.schema([]))
-    tasks = [(file, ray.put(np.sort(keys)), len(keys)) for file, keys in wanted.items()]
+    tasks = [(file, ray.put(np.sort(keys)), len(keys)) for file, keys in keys_by_file.items()]
 
     def read_task(file: DataFile, keys: Any, count: int, limit: int | None) -> Any:
         def read() -> Iterator[pa.Table]:
-            return clean_items(_tables(fs, file, ray.get(keys), partition_keys))
+            return clean_items(_read_tables(fs, file, ray.get(keys), partition_keys))
 
         metadata = BlockMetadata(num_rows=count, size_bytes=None, input_files=[file.path], exec_stats=None)
         return ReadTask(read, metadata, per_task_row_limit=limit)
@@ -65,7 +65,7 @@ def make_row_source(output: Folder, wanted: Mapping[DataFile, Ints], partition_k
     return ScoredSource()
 
 
-def _tables(fs: pafs.FileSystem, file: DataFile, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:
+def _read_tables(fs: pafs.FileSystem, file: DataFile, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:
     for table in read_rows_by_key(fs, file, keys, READ_COLUMNS):
         partition = [pa.array([file.keys.get(key)] * len(table), pa.string()) for key in partition_keys]
         yield pa.table([*table.columns, *partition], names=[*READ_COLUMNS, *partition_keys.values()])

@@ -1,4 +1,4 @@
-"""Which responses a share takes: the most doubtful first, equal ones by their key."""
+"""Select the most doubtful responses."""
 
 from fractions import Fraction
 
@@ -8,20 +8,20 @@ from ragassay.pipeline.arrays import Floats, Ints
 
 
 def count_share_rows(share: float, rows: int) -> int:
-    """Whole rows of a share, as it is written: 0.29 of 100 are 29."""
+    """Return a share of rows, rounded down. Exact for the decimal value: 0.29 of 100 is 29."""
     return int(Fraction(repr(float(share))) * rows)
 
 
 def select_most_doubtful(keys: Ints, certainty: Floats, share: float) -> Ints:
-    """The rows that a share takes.
+    """Select the least certain rows; ties are broken by key.
 
     Args:
-        keys: `row_key` of each, all different; what is equally certain is taken by it.
-        certainty: How certain each is; NaN, where nothing is known, comes last.
-        share: Of the rows, 0 to 1.
+        keys: `row_key` of each row; unique.
+        certainty: Certainty of each row; NaN (unknown) is selected last.
+        share: Fraction of rows to select, 0 to 1.
 
     Returns:
-        Their places, ascending. A larger share takes the same and more.
+        Indices of the selected rows, ascending. A larger share selects a superset.
     """
     order = np.lexsort((keys, certainty))
     return np.sort(np.asarray(order, dtype=np.int64)[: count_share_rows(share, len(keys))])

@@ -1,4 +1,4 @@
-"""The settings of a cascade: which model judges, and which responses it is asked about."""
+"""The settings of a cascade: its judge, and which responses are escalated."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -7,21 +7,21 @@ from ragassay.pipeline.reasoning.config import Price
 from ragassay.pipeline.slm.config import Slm
 
 UNCERTAINTY = "uncertainty"
-"""The order in which the response comes first whose ensemble score is nearest to the threshold."""
+"""Escalate the responses with the ensemble score nearest to the threshold first."""
 
 
 @dataclass(frozen=True)
 class EscalationPolicy:
-    """Which model judges, and which responses it is asked about.
+    """The judge of a cascade, and which responses are escalated.
 
     Attributes:
-        judge: An SLM whose verdict replaces the ensemble's.
+        judge: SLM whose verdict replaces the ensemble's.
         when: UNCERTAINTY (the responses whose ensemble score is nearest to the threshold), or a member of the job (those with
             its lowest values).
         share: Fraction of the scored responses of the partitions, rounded down to whole responses; or
         threshold: dynamic: responses whose value of the member is at or below the mean of all before them.
         order: For dynamic: column that orders the responses, ties by `row_key`; None orders them by `row_key`.
-        price: What a served judge costs; None reports no costs.
+        price: Price of a served judge; None reports no costs.
     """
 
     judge: Slm

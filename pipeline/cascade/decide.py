@@ -1,4 +1,4 @@
-"""How what a judge says becomes a verdict: rows of `scored/`, with the judge's decisions over the ensemble's."""
+"""Replace verdicts of the ensemble with verdicts of a judge, in rows of `scored/`."""
 
 from dataclasses import dataclass
 
@@ -14,14 +14,14 @@ from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, SCORED_SENTENCE, SU
 
 @dataclass(frozen=True)
 class JudgeDecisions:
-    """What a judge says of the rows that it could decide.
+    """The decisions of a judge.
 
     Attributes:
-        judge: Its name.
-        flags_below: It finds a sentence unsupported whose value lies below.
-        keys: `row_key` of each row, ascending, all different.
-        counts: Sentences of each, > 0.
-        values: A value a sentence, of all rows one after the other, as float32 gives it.
+        judge: Name of the judge.
+        flags_below: The judge finds a sentence unsupported if its value is below this.
+        keys: `row_key` of each decided row; ascending and unique.
+        counts: Number of sentences of each row, > 0.
+        values: Values of the sentences of all rows, concatenated; rounded to float32.
     """
 
     judge: str
@@ -32,7 +32,7 @@ class JudgeDecisions:
 
     @property
     def scores(self) -> Floats:
-        """The number of each response: its worst sentence's value."""
+        """The lowest sentence value of each row."""
         lowest: Floats = np.minimum.reduceat(self.values, self._starts) if len(self.keys) else np.array([])
         return lowest
 
@@ -41,27 +41,27 @@ class JudgeDecisions:
         return np.cumsum(self.counts) - self.counts
 
     def find_indices(self, keys: Ints) -> Ints:
-        """Where rows stand among the decisions; -1 for a row that is not decided."""
+        """Return the index of each row in the decisions; -1 for rows without a decision."""
         if not len(self.keys):
             return np.full(len(keys), -1)
-        near = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[near] == keys, near, -1)
+        indices = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[indices] == keys, indices, -1)
 
-    def list_sentence_values(self, places: Ints) -> Floats:
-        """Values of the sentences of some of the rows, one after the other."""
-        counts = self.counts[places]
-        starts = np.repeat(self._starts[places] - (np.cumsum(counts) - counts), counts)
+    def list_sentence_values(self, indices: Ints) -> Floats:
+        """Return the values of the sentences of some rows, concatenated."""
+        counts = self.counts[indices]
+        starts = np.repeat(self._starts[indices] - (np.cumsum(counts) - counts), counts)
         values: Floats = self.values[starts + np.arange(counts.sum())]
         return values
 
 
 def make_decisions(table: pa.Table, judge: str, flags_below: float) -> JudgeDecisions:
-    """The decisions in rows of `escalated/`: those with the judge's member.
+    """Make decisions from rows of `escalated/`; rows without output of the judge have none.
 
     Args:
-        table: Columns `row_key` and `judge` (`schemas.columns.MEMBER`, or as much of it as has `sentence_scores`).
+        table: Columns `row_key` and `judge` (`schemas.columns.MEMBER`, or a part of it with `sentence_scores`).
         judge: Name of the judge.
-        flags_below: Value below which it finds a sentence unsupported.
+        flags_below: The judge finds a sentence unsupported if its value is below this.
     """
     table = table.filter(pc.is_valid(table["judge"])).sort_by("row_key").combine_chunks()
     member = pa.concat_arrays(table["judge"].chunks) if len(table) else pa.array([], table["judge"].type)
@@ -76,62 +76,62 @@ def make_decisions(table: pa.Table, judge: str, flags_below: float) -> JudgeDeci
 
 
 def replace_verdicts(scored: pa.RecordBatch, decisions: JudgeDecisions) -> pa.RecordBatch:
-    """Rows of `scored/` with a judge's decisions: its verdict is the row's, and its flags are those of the sentences.
+    """Replace the verdicts and flags of rows that the judge decided.
 
-    A response is hallucinated iff its worst sentence's value lies below the judge's limit, a sentence is flagged iff its own
-    does. `score`, `probability`, `threshold` and the sentences' scores stay the ensemble's. Rows without a score stay without a
-    verdict, and rows of which the judge says nothing stay as they are.
+    A sentence is flagged if its value is below `decisions.flags_below`; a response is hallucinated if one of its sentences is
+    flagged. `score`, `probability`, `threshold` and sentence scores stay those of the ensemble. Rows without a verdict or
+    without a decision stay unchanged.
 
     Args:
         scored: Rows of `scored/`.
-        decisions: What the judge says, of these rows or of others too.
+        decisions: Decisions on these rows, and possibly on others.
 
     Raises:
         OutputError: The judge was asked about other sentences.
     """
-    places = decisions.find_indices(scored["row_key"].to_numpy())
-    decided = (places >= 0) & scored["verdict"].is_valid().to_numpy(zero_copy_only=False)
+    indices = decisions.find_indices(scored["row_key"].to_numpy())
+    decided = (indices >= 0) & scored["verdict"].is_valid().to_numpy(zero_copy_only=False)
     if not decided.any():
         return scored
-    mine = places[decided]
-    score = np.full(scored.num_rows, np.nan)
-    score[decided] = decisions.scores[mine]
-    words = np.where(score[decided] < decisions.flags_below, HALLUCINATED, SUPPORTED)
-    flags = decisions.list_sentence_values(mine) < decisions.flags_below
+    indices = indices[decided]
+    judge_score = np.full(scored.num_rows, np.nan)
+    judge_score[decided] = decisions.scores[indices]
+    verdicts = np.where(judge_score[decided] < decisions.flags_below, HALLUCINATED, SUPPORTED)
+    flags = decisions.list_sentence_values(indices) < decisions.flags_below
     columns = {
-        "verdict": _replaced(scored["verdict"], decided, words),
-        "decided_by": _replaced(scored["decided_by"], decided, np.full(len(mine), decisions.judge)),
-        "judge_score": pa.array(score, mask=~decided),
-        **_flags(scored, decided, decisions.counts[mine], flags, decisions.judge),
+        "verdict": _replace_text(scored["verdict"], decided, verdicts),
+        "decided_by": _replace_text(scored["decided_by"], decided, np.full(len(indices), decisions.judge)),
+        "judge_score": pa.array(judge_score, mask=~decided),
+        **_replace_flags(scored, decided, decisions.counts[indices], flags, decisions.judge),
     }
     arrays = [columns.get(field.name, scored[field.name]) for field in scored.schema]
     return pa.RecordBatch.from_arrays(arrays, schema=scored.schema)
 
 
 def make_decided_by(verdicts: pa.Array) -> pa.Array:
-    """`decided_by` of rows with these verdicts, of which no judge has said anything."""
+    """Make the column `decided_by` of rows with verdicts of the ensemble."""
     return pc.if_else(pc.is_valid(verdicts), ENSEMBLE, pa.scalar(None, pa.string()))
 
 
-def _replaced(column: pa.Array, where: Bools, words: "np.ndarray[tuple[int], np.dtype[np.str_]]") -> pa.Array:
-    return pc.replace_with_mask(column, pa.array(where), pa.array(words.tolist(), pa.string()))
+def _replace_text(column: pa.Array, mask: Bools, texts: "np.ndarray[tuple[int], np.dtype[np.str_]]") -> pa.Array:
+    return pc.replace_with_mask(column, pa.array(mask), pa.array(texts.tolist(), pa.string()))
 
 
-def _flags(scored: pa.RecordBatch, decided: Bools, counts: Ints, flags: Bools, judge: str) -> dict[str, pa.Array]:
-    """`sentences` with the judge's flags, and how many there are."""
+def _replace_flags(scored: pa.RecordBatch, decided: Bools, counts: Ints, flags: Bools, judge: str) -> dict[str, pa.Array]:
+    """Make the columns `sentences` and `flagged_sentences` with the judge's flags."""
     sentences = scored["sentences"]
     lengths = pc.fill_null(pc.list_value_length(sentences), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     if not np.array_equal(lengths[decided], counts):
         raise OutputError(errors.OTHER_SENTENCES, judge=judge)
     flat = sentences.flatten()
-    of_decided = np.repeat(decided, lengths)
+    in_decided_row = np.repeat(decided, lengths)
     fields = [flat.field(name) for name in SCORED_SENTENCE.names]
-    place = SCORED_SENTENCE.get_field_index("flagged")
-    fields[place] = pc.replace_with_mask(fields[place], pa.array(of_decided), pa.array(flags))
+    flagged = SCORED_SENTENCE.get_field_index("flagged")
+    fields[flagged] = pc.replace_with_mask(fields[flagged], pa.array(in_decided_row), pa.array(flags))
     structs = pa.StructArray.from_arrays(fields, fields=list(SCORED_SENTENCE))
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-    per_row = np.add.reduceat(flags.astype(np.int64), np.cumsum(counts) - counts).astype(np.int32)
+    flags_per_row = np.add.reduceat(flags.astype(np.int64), np.cumsum(counts) - counts).astype(np.int32)
     return {
         "sentences": pa.ListArray.from_arrays(offsets, structs, mask=sentences.is_null()),
-        "flagged_sentences": pc.replace_with_mask(scored["flagged_sentences"], pa.array(decided), pa.array(per_row)),
+        "flagged_sentences": pc.replace_with_mask(scored["flagged_sentences"], pa.array(decided), pa.array(flags_per_row)),
     }

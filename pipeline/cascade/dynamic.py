@@ -1,12 +1,11 @@
-"""The dynamic threshold (Adaptive Invocation, section 3.3 and Algorithm 1), as a prefix scan that is exact to the bit.
+"""Compute the dynamic threshold (Adaptive Invocation, section 3.3 and Algorithm 1) exactly.
 
-    theta_i = (S_1 + … + S_{i-1}) / (i - 1)        row i > 5 is escalated iff S_i >= theta_i
+    theta_i = (S_1 + … + S_{i-1}) / (i - 1)        row i > 5 is escalated if and only if S_i >= theta_i
 
-Floating-point sums depend on their order. Scores are float32, so each is a whole number of 2^-172, and whole numbers add up to
-the same in whatever parts they are added: a `Segment` of rows is their count and that sum, and segments add associatively.
+Floating-point sums depend on their order. float32 scores are integer multiples of 2^-172, so integer sums are exact and
+independent of the order and of partitions.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,39 +14,39 @@ import numpy.typing as npt
 from ragassay.pipeline.arrays import Bools, Ints
 
 WARM_UP_ROWS = 5
-"""Rows at the beginning of the order that are never escalated; they make the first threshold."""
+"""Number of first rows that are never escalated; their mean is the first threshold."""
 
 Scores = npt.NDArray[np.float32]
 
-_MANTISSA = 24  # bits of a float32's
-_UNIT = 172  # scores are counted in 2^-172: the smallest float32, 2^-149, with its mantissa filled up
-_CHUNK = 1 << 16
+_MANTISSA_BITS = 24  # of a float32
+_UNIT_EXPONENT = 172  # 2^-172 is the smallest float32, 2^-149, shifted by the other 23 bits of the mantissa
+_CHUNK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class ScoreTotal:
-    """What the rows behind or before others come down to.
+    """The exact sum of the scores of some rows.
 
     Attributes:
-        count: How many.
-        total: Sum of their scores, in units of 2^-172.
+        count: Number of rows.
+        total: Sum of the scores, in units of 2^-172.
     """
 
     count: int = 0
     total: int = 0
 
     def __add__(self, other: "ScoreTotal") -> "ScoreTotal":
-        """Both together."""
+        """Add the counts and sums."""
         return ScoreTotal(self.count + other.count, self.total + other.total)
 
 
 def sum_scores(scores: Scores) -> ScoreTotal:
-    """The segment that rows make.
+    """Sum scores.
 
     Args:
-        scores: A finite score a row, higher = more doubtful; in any order.
+        scores: Finite score of each row, in any order; higher = more doubtful.
     """
-    mantissas, shifts = _whole(scores)
+    mantissas, shifts = _to_integers(scores)
     total = 0
     for shift in np.unique(shifts).tolist():
         total += int(mantissas[shifts == shift].sum()) << shift
@@ -55,36 +54,26 @@ def sum_scores(scores: Scores) -> ScoreTotal:
 
 
 def select_escalated(scores: Scores, before: ScoreTotal = ScoreTotal()) -> Bools:
-    """Which rows are escalated: each is compared with the mean of those before it, and counts for those behind it.
+    """Return whether each row is escalated: its score is at least the mean of all rows before it.
 
     Args:
-        scores: A finite score a row, higher = more doubtful, in the order of the rows.
-        before: The rows before them.
+        scores: Finite score of each row, in the order of the rows; higher = more doubtful.
+        before: Scores of all earlier rows.
     """
-    found = np.zeros(len(scores), dtype=bool)
+    is_escalated = np.zeros(len(scores), dtype=bool)
     count, total = before.count, before.total
-    mantissas, shifts = _whole(scores)
-    for start in range(0, len(scores), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        for i, (mantissa, shift) in enumerate(zip(mantissas[part].tolist(), shifts[part].tolist(), strict=True), start):
+    mantissas, shifts = _to_integers(scores)
+    for start in range(0, len(scores), _CHUNK_ROWS):
+        chunk = slice(start, start + _CHUNK_ROWS)
+        for i, (mantissa, shift) in enumerate(zip(mantissas[chunk].tolist(), shifts[chunk].tolist(), strict=True), start):
             score = mantissa << shift
-            found[i] = count >= WARM_UP_ROWS and score * count >= total
+            is_escalated[i] = count >= WARM_UP_ROWS and score * count >= total
             count, total = count + 1, total + score
-    return found
+    return is_escalated
 
 
-def scan(parts: Sequence[Scores], before: ScoreTotal = ScoreTotal()) -> list[Bools]:
-    """`escalated` of consecutive parts of an order, each of which needs of those before it the segment alone."""
-    found = []
-    for part in parts:
-        found.append(select_escalated(part, before))
-        before = before + sum_scores(part)
-    return found
-
-
-def _whole(scores: Scores) -> tuple[Ints, Ints]:
-    """Scores as whole numbers: mantissa << shift, in units of 2^-172."""
+def _to_integers(scores: Scores) -> tuple[Ints, Ints]:
+    """Convert scores to integers in units of 2^-172, each as a mantissa and a left shift."""
     parts, exponents = np.frexp(np.asarray(scores, dtype=np.float32).astype(np.float64))
-    mantissas = np.ldexp(parts, _MANTISSA).astype(np.int64)
-    # A 0 has no exponent of its own.
-    return mantissas, np.where(mantissas == 0, 0, exponents.astype(np.int64) - _MANTISSA + _UNIT)
+    mantissas = np.ldexp(parts, _MANTISSA_BITS).astype(np.int64)
+    return mantissas, exponents.astype(np.int64) - _MANTISSA_BITS + _UNIT_EXPONENT

@@ -1,4 +1,4 @@
-"""Ask about the flagged sentences of rows: each question once, what was answered before not again."""
+"""Ask the reasoner about flagged sentences, each question once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -18,14 +18,14 @@ from ragassay.schemas.explanations import RETRIED_STATUSES, AnswerStatus
 
 
 class AnswerStore(Protocol):
-    """Where answers are kept from the moment they come until their rows are written."""
+    """The store of answers that are not yet written to rows."""
 
     def get(self, request: str) -> Completion | None:
-        """The answer to a request; None where there is none yet."""
+        """Return the answer to a request; None if there is none yet."""
         ...
 
     def put(self, request: str, completion: Completion) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         ...
 
 
@@ -34,10 +34,10 @@ class FlaggedResponse:
     """A response with flagged sentences.
 
     Attributes:
-        context: Its passages as the log has them.
-        question: Its question; empty where there is none.
+        context: Passages as logged.
+        question: The question; may be empty.
         response: The response.
-        sentences: Number in the response -> text of each flagged sentence.
+        sentences: Index in the response -> text of each flagged sentence.
     """
 
     context: Sequence[str | None]
@@ -47,7 +47,7 @@ class FlaggedResponse:
 
 
 class ReasonerClient:
-    """Asks a model, and remembers what it is being asked. Several threads may use it at once."""
+    """A client of the reasoner that sends each request once. Thread-safe."""
 
     def __init__(
         self,
@@ -56,129 +56,130 @@ class ReasonerClient:
         identity: Mapping[str, Any],
         engine: TextEngine,
         answers: AnswerStore,
-        purse: CostBudget | None = None,
+        budget: CostBudget | None = None,
     ) -> None:
-        """Take what is asked with.
+        """Set up the client.
 
         Args:
-            reasoner: How it is asked.
-            strategy: How it may disagree.
-            identity: What answers depend on beside the chat.
-            engine: The model.
-            answers: Where answers are kept.
-            purse: What may be spent; None sets no limit.
+            reasoner: Configuration of the reasoner.
+            strategy: How the reasoner may disagree.
+            identity: Everything that answers depend on besides the chat.
+            engine: The reasoner's engine.
+            answers: Store of answers.
+            budget: Budget in US dollars; None sets no limit.
         """
         self._reasoner, self._strategy, self._identity = reasoner, strategy, identity
-        self._engine, self._answers, self._purse = engine, answers, purse
+        self._engine, self._answers, self._budget = engine, answers, budget
         schema = strategy.make_answer_schema(reasoner.categories) if reasoner.structured else None
-        self._wanted = CompletionOptions(reasoner.max_tokens, schema)
-        self._asking: dict[str, Future[Completion]] = {}
+        self._options = CompletionOptions(reasoner.max_tokens, schema)
+        self._in_flight: dict[str, Future[Completion]] = {}
         self._lock = Lock()
 
     def explain_responses(self, responses: Sequence[FlaggedResponse]) -> list[list[dict[str, Any]]]:
-        """What the model says of every flagged sentence.
+        """Explain every flagged sentence.
 
         Args:
             responses: Responses with flagged sentences.
 
         Returns:
-            For each row one entry a flagged sentence, as `schemas.explanations.EXPLANATION` has it.
+            For each response one entry per flagged sentence (`schemas.explanations.EXPLANATION`).
 
         Raises:
             ModelError: The model can't be used.
         """
-        chats = [contain_item(self._chats, row, _failed) for row in responses]
-        answers = self._answered({request: chat for one in chats if isinstance(one, dict) for request, chat in one.values()})
+        chats = [contain_item(self._make_chats, response, _make_error) for response in responses]
+        answers = self._get_answers(
+            {request: chat for by_sentence in chats if isinstance(by_sentence, dict) for request, chat in by_sentence.values()}
+        )
 
         def make_entries(index: int) -> list[dict[str, Any]]:
-            row_chats = chats[index]
-            if isinstance(row_chats, Explanation):
-                return _without_answer(responses[index], row_chats)
+            response, by_sentence = responses[index], chats[index]
+            if isinstance(by_sentence, Explanation):
+                return _make_error_entries(response, by_sentence)
             return [
-                self._entry(responses[index], number, request, answers[request]) for number, (request, _) in row_chats.items()
+                self._read_entry(response, number, request, answers[request]) for number, (request, _) in by_sentence.items()
             ]
 
         results = []
-        for index, row in enumerate(responses):
-            entries = contain_item(make_entries, index, _failed)
-            results.append(_without_answer(row, entries) if isinstance(entries, Explanation) else entries)
+        for index, response in enumerate(responses):
+            entries = contain_item(make_entries, index, _make_error)
+            results.append(_make_error_entries(response, entries) if isinstance(entries, Explanation) else entries)
         return results
 
-    def _chats(self, row: FlaggedResponse) -> dict[int, tuple[str, Messages]] | Explanation:
-        """Sentence -> the request about it, and its chat."""
-        found = {}
-        passages = [passage for passage in row.context if passage]
-        for number, text in row.sentences.items():
-            chat = make_chat(self._strategy, self._reasoner.categories, passages, row.question, row.response, text)
-            found[number] = hash_request(self._identity, chat), chat
-        return found
+    def _make_chats(self, response: FlaggedResponse) -> dict[int, tuple[str, Messages]] | Explanation:
+        """Map each sentence to its request and chat."""
+        chats = {}
+        passages = [passage for passage in response.context if passage]
+        for number, text in response.sentences.items():
+            chat = make_chat(self._strategy, self._reasoner.categories, passages, response.question, response.response, text)
+            chats[number] = hash_request(self._identity, chat), chat
+        return chats
 
-    def _answered(self, asked: Mapping[str, Messages]) -> dict[str, Completion]:
-        """An answer a request: kept, being asked by another thread, or asked now."""
-        known: dict[str, Completion] = {}
-        mine: dict[str, Future[Completion]] = {}
-        others: dict[str, Future[Completion]] = {}
+    def _get_answers(self, chats: Mapping[str, Messages]) -> dict[str, Completion]:
+        """Return the answer to each request: from the store, from another thread that is asking, or from the engine."""
+        answers: dict[str, Completion] = {}
+        own_futures: dict[str, Future[Completion]] = {}
+        other_futures: dict[str, Future[Completion]] = {}
         with self._lock:
-            for request in asked:
-                if (kept := self._answers.get(request)) is not None:
-                    known[request] = kept
-                elif request in self._asking:
-                    others[request] = self._asking[request]
+            for request in chats:
+                if (stored := self._answers.get(request)) is not None:
+                    answers[request] = stored
+                elif request in self._in_flight:
+                    other_futures[request] = self._in_flight[request]
                 else:
-                    mine[request] = self._asking[request] = Future()
+                    own_futures[request] = self._in_flight[request] = Future()
         try:
-            self._ask({request: asked[request] for request in mine}, mine)
+            self._send({request: chats[request] for request in own_futures}, own_futures)
         except BaseException as error:
-            for future in mine.values():
+            for future in own_futures.values():
                 if not future.done():
                     future.set_exception(error)
             raise
         finally:
             with self._lock:
-                for request in mine:
-                    del self._asking[request]
-        return known | {request: future.result() for request, future in (mine | others).items()}
+                for request in own_futures:
+                    del self._in_flight[request]
+        return answers | {request: future.result() for request, future in (own_futures | other_futures).items()}
 
-    def _ask(self, chats: Mapping[str, Messages], futures: Mapping[str, Future[Completion]]) -> None:
+    def _send(self, chats: Mapping[str, Messages], futures: Mapping[str, Future[Completion]]) -> None:
         requests, messages = list(chats), list(chats.values())
         reserved: set[int] = set()
 
-        def allowed(i: int) -> bool:
-            if self._purse is None or not self._purse.reserve(messages[i]):
-                return self._purse is None
+        def may_send(i: int) -> bool:
+            if self._budget is None or not self._budget.reserve(messages[i]):
+                return self._budget is None
             reserved.add(i)
             return True
 
-        def done(i: int, completion: Completion) -> None:
+        def receive(i: int, completion: Completion) -> None:
             report_answered(1, completion.prompt_tokens)
             if completion.status not in RETRIED_STATUSES:
                 self._answers.put(requests[i], completion)
-            if self._purse and i in reserved:
-                self._purse.settle(messages[i], completion)
+            if self._budget and i in reserved:
+                self._budget.settle(messages[i], completion)
             futures[requests[i]].set_result(completion)
 
         if requests:
-            self._engine.complete(messages, self._wanted, done, allowed)
+            self._engine.complete(messages, self._options, receive, may_send)
 
-    def _entry(self, row: FlaggedResponse, number: int, request: str, completion: Completion) -> dict[str, Any]:
+    def _read_entry(self, response: FlaggedResponse, number: int, request: str, completion: Completion) -> dict[str, Any]:
         if completion.text is None:
-            return _entry(number, Explanation(completion.status, completion.error), completion, request)
-        found = read_answer(completion.text, self._strategy, self._reasoner.categories, row.context)
-        if found.status is AnswerStatus.UNREADABLE and completion.error:
-            found = Explanation(found.status, completion.error)
-        return _entry(number, found, completion, request)
+            return _make_entry(number, Explanation(completion.status, completion.error), completion, request)
+        explanation = read_answer(completion.text, self._strategy, self._reasoner.categories, response.context)
+        if explanation.status is AnswerStatus.UNREADABLE and completion.error:
+            explanation = Explanation(explanation.status, completion.error)
+        return _make_entry(number, explanation, completion, request)
 
 
-def _failed(error: Exception) -> Any:
+def _make_error(error: Exception) -> Any:
     return Explanation(AnswerStatus.ERROR, describe_fault(error))
 
 
-def _without_answer(row: FlaggedResponse, explanation: Explanation) -> list[dict[str, Any]]:
-    """A row whose chats could not be made, or whose answers not be read."""
-    return [_entry(number, explanation, Completion(AnswerStatus.ERROR), None) for number in row.sentences]
+def _make_error_entries(response: FlaggedResponse, explanation: Explanation) -> list[dict[str, Any]]:
+    return [_make_entry(number, explanation, Completion(AnswerStatus.ERROR), None) for number in response.sentences]
 
 
-def _entry(number: int, explanation: Explanation, completion: Completion, request: str | None) -> dict[str, Any]:
+def _make_entry(number: int, explanation: Explanation, completion: Completion, request: str | None) -> dict[str, Any]:
     return {
         "sentence": number,
         "category": explanation.category,
@@ -195,5 +196,5 @@ def _entry(number: int, explanation: Explanation, completion: Completion, reques
 
 
 def select_flagged_sentences(sentences: Iterable[Mapping[str, Any]]) -> dict[int, str]:
-    """Number in the response -> text of each flagged sentence, from a row of `scored/`."""
+    """Select the flagged sentences of a row of `scored/`: index in the response -> text."""
     return {number: sentence["text"] for number, sentence in enumerate(sentences) if sentence["flagged"]}

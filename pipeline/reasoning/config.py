@@ -1,4 +1,4 @@
-"""What defines the reasoner: the model that explains, how it is asked, and what it costs."""
+"""Configuration of the reasoner: the model that explains flagged sentences."""
 
 from typing import Annotated, Any
 
@@ -16,19 +16,18 @@ from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.slm.config import Replicas
 
 TextEngineConfig = Annotated[VllmSettings | ServerSettings, Field(discriminator="kind")]
-"""The engines that answer in text."""
-
+"""Engines that generate text."""
 
 SCORE_ONLY_SETTINGS = {"max_model_len", "top_logprobs"}
-"""Settings of engines that scores depend on and whole answers don't."""
+"""Engine settings that affect scores but not generated answers."""
 
 
 class Price(BaseModel):
-    """What a served model costs.
+    """The price of a served model.
 
     Attributes:
-        input: US dollars a million tokens of prompts.
-        output: US dollars a million tokens of answers.
+        input: US dollars per million prompt tokens.
+        output: US dollars per million completion tokens.
     """
 
     model_config = MODEL_CONFIG
@@ -37,23 +36,23 @@ class Price(BaseModel):
     output: float = Field(ge=0)
 
     def compute_cost(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """US dollars for so many tokens."""
+        """Return the cost of tokens in US dollars."""
         return (self.input * prompt_tokens + self.output * completion_tokens) / 1_000_000
 
 
 class Reasoner(Model):
-    """The model that explains what was flagged.
+    """The model that explains flagged sentences.
 
     Attributes:
-        name: Its name, for messages.
-        model: Its name at the server; or, for vLLM, `embedded`, a hub id, a local folder or a GGUF file.
-        engine: What runs it: {kind: server, …}, an OpenAI-compatible endpoint, or {kind: vllm, …}, a pool in the same Ray job.
-        strategy: How it may disagree, if the command line names no strategy.
-        categories: The kinds of hallucination it chooses from under `categorized`; one has is_hallucination: false.
-        max_tokens: Tokens that an answer may have.
-        structured: Hold answers to a JSON schema while they are written; false for servers that can't.
-        price: What a served model costs; None leaves costs out, and takes no budget in money.
-        replicas: Its actor pool.
+        name: Name for messages.
+        model: Name at the server; or, for vLLM, `embedded`, a hub id, a local folder or a GGUF file.
+        engine: {kind: server, …} for an OpenAI-compatible endpoint, or {kind: vllm, …} for a pool in the same Ray job.
+        strategy: Default strategy; the command line can name another one.
+        categories: Categories under the strategy `categorized`; exactly one has is_hallucination: false.
+        max_tokens: Maximum number of tokens per answer.
+        structured: Constrain answers to a JSON schema; false for servers that do not support it.
+        price: Price of a served model; None reports no costs and allows no budget in US dollars.
+        replicas: Actor pool.
     """
 
     name: str = Field("reasoner", min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
@@ -66,13 +65,13 @@ class Reasoner(Model):
     replicas: Replicas = Replicas()
 
     def identity(self, strategy: Strategy) -> dict[str, Any]:
-        """What explanations depend on beside the weights: all settings, but for those that no answer depends on."""
-        kept = self.model_dump(mode="json", include={"max_tokens", "structured"})
+        """Return the settings that answers depend on, without the weights."""
+        settings = self.model_dump(mode="json", include={"max_tokens", "structured"})
         engine = {key: value for key, value in self.engine.identity().items() if key not in SCORE_ONLY_SETTINGS}
-        return {**kept, "prompt": hash_prompt(strategy, self.categories), **engine}
+        return {**settings, "prompt": hash_prompt(strategy, self.categories), **engine}
 
     def load_engine(self, threads: int) -> TextEngine:
-        """Load it.
+        """Load the model.
 
         Raises:
             ModelError: The model can't be found or loaded.
@@ -81,26 +80,26 @@ class Reasoner(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _engine_by_name(cls, given: Any) -> Any:
-        if isinstance(given, dict) and isinstance(given.get("engine"), str):
-            return {**given, "engine": {"kind": given["engine"]}}
-        return given
+    def _expand_engine_name(cls, settings: Any) -> Any:
+        if isinstance(settings, dict) and isinstance(settings.get("engine"), str):
+            return {**settings, "engine": {"kind": settings["engine"]}}
+        return settings
 
     @model_validator(mode="after")
-    def _can_explain(self) -> "Reasoner":
-        served = isinstance(self.engine, ServerSettings)
+    def _check_settings(self) -> "Reasoner":
+        is_served = isinstance(self.engine, ServerSettings)
         if fault := find_category_fault(self.categories):
             raise fault
-        if served and (self.adapter or self.model == "embedded"):
+        if is_served and (self.adapter or self.model == "embedded"):
             raise PydanticCustomError(
-                "config.served-reasoner", "a served reasoner takes no adapter, and needs model: its name at the server"
+                "config.served-reasoner", "a served reasoner can't have an adapter, and model must be its name at the server"
             )
-        if not served and (fault := self.engine.find_fault(self.replicas.num_gpus)):
+        if not is_served and (fault := self.engine.find_fault(self.replicas.num_gpus)):
             raise fault
         return self
 
 
 def resolve_engine(reasoner: Reasoner) -> Reasoner:
-    """With what it leaves to the machine settled as on this one; see `EngineSettings.resolve`."""
+    """Return the reasoner with engine settings resolved for this machine; see `EngineSettings.resolve`."""
     engine: EngineSettings = reasoner.engine
     return reasoner.model_copy(update={"engine": engine.resolve(reasoner.replicas.num_gpus)})

@@ -1,4 +1,4 @@
-"""A budget that is never overdrawn: what is under way is reserved at the most that it can cost."""
+"""Keep the reasoner within a budget in US dollars: each request in flight reserves its maximum cost."""
 
 from collections.abc import Sequence
 from threading import Condition
@@ -11,57 +11,59 @@ from ragassay.schemas.explanations import AnswerStatus
 
 
 class CostBudget:
-    """Says whether there is money for another question. Several threads may ask; one waits while what is under way might leave
-    enough."""
+    """A budget in US dollars that is never exceeded. Thread-safe."""
 
     def __init__(self, price: Price, dollars: float, max_tokens: int) -> None:
-        """Fill it.
+        """Set the budget.
 
         Args:
-            price: What tokens cost.
-            dollars: What may be spent.
-            max_tokens: Tokens that an answer may have.
+            price: Price of tokens.
+            dollars: The budget in US dollars.
+            max_tokens: Maximum number of tokens per answer.
         """
-        self._price, self._left, self._max_tokens = price, dollars, max_tokens
-        self._under_way = 0
+        self._price, self._remaining, self._max_tokens = price, dollars, max_tokens
+        self._in_flight = 0
         self._change = Condition()
 
     def reserve(self, chat: Messages) -> bool:
-        """Set aside the most that an answer can cost; False where that is not there, and nothing is under way."""
-        most = self._most(chat)
+        """Reserve the maximum cost of a request; wait while requests in flight may release enough.
+
+        Returns:
+            False if the budget is too small for the request.
+        """
+        max_cost = self._compute_max_cost(chat)
         with self._change:
-            self._change.wait_for(lambda: most <= self._left or not self._under_way)
-            if most > self._left:
+            self._change.wait_for(lambda: max_cost <= self._remaining or not self._in_flight)
+            if max_cost > self._remaining:
                 return False
-            self._left -= most
-            self._under_way += 1
+            self._remaining -= max_cost
+            self._in_flight += 1
             return True
 
     def settle(self, chat: Messages, completion: Completion) -> None:
-        """Put back what was reserved and not spent. Where the server was in trouble, it may have been: nothing is put back.
+        """Release what a request reserved and did not cost. A failed request releases nothing: it may have been billed.
 
         Raises:
-            ModelError: The server does not say how many tokens an answer took.
+            ModelError: The server does not report token counts.
         """
         with self._change:
-            self._under_way -= 1
+            self._in_flight -= 1
             if completion.status is not AnswerStatus.ERROR:
                 cost = self._price.compute_cost(completion.prompt_tokens, completion.completion_tokens)
-                self._left += self._most(chat) - cost
+                self._remaining += self._compute_max_cost(chat) - cost
             self._change.notify_all()
         if completion.text is not None and not completion.prompt_tokens:
             raise ModelError(errors.NO_USAGE)
 
-    def _most(self, chat: Messages) -> float:
-        """No tokenizer makes more tokens than there are bytes; a template adds a few a message."""
+    def _compute_max_cost(self, chat: Messages) -> float:
         return self._price.compute_cost(count_max_tokens(chat), self._max_tokens)
 
 
 def count_max_tokens(chat: Messages) -> int:
-    """Tokens that a chat can have at most, whatever the tokenizer."""
+    """Return an upper bound on a chat's tokens: one per byte, and 16 per message for the chat template."""
     return sum(len(message["content"].encode()) + 16 for message in chat)
 
 
 def estimate_tokens(chats: Sequence[Messages]) -> int:
-    """Tokens that chats have by the usual rule of thumb, four bytes each."""
+    """Estimate the tokens of chats at four bytes per token."""
     return sum(sum(len(message["content"].encode()) for message in chat) // 4 + 4 * len(chat) for chat in chats)

@@ -1,9 +1,9 @@
-"""What errors of this folder say."""
+"""Errors of this folder."""
 
 from ragassay.pipeline.errors import Message
 
 NO_USAGE = Message(
     "explain.no-usage",
-    "the reasoner's server does not report how many tokens it used, so a budget in money can't be kept: leave --budget-usd "
-    "out, and limit --sample",
+    "the reasoner's server reports no token counts, so a budget in US dollars can't be kept: omit --budget-usd and use "
+    "--sample",
 )

@@ -1,4 +1,4 @@
-"""Worked examples that stand before every question, from the part of the bundled handbook that nothing is measured on."""
+"""Worked examples for the prompt, from the training part of the bundled handbook."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,14 +14,14 @@ class Example:
     """A flagged sentence and a good answer.
 
     Attributes:
-        item: Id of the handbook's item that it is from.
-        passages: Its context.
-        question: Its question.
+        item: Id of the handbook item.
+        passages: The context.
+        question: The question.
         response: The whole response.
         sentence: The flagged sentence.
-        evidence: What a good answer quotes.
-        reason: What a good answer says.
-        category: What a good answer takes; the kind that is no hallucination of a sentence that was flagged wrongly.
+        evidence: Evidence of the good answer.
+        reason: Reason of the good answer.
+        category: Category of the good answer; `not_a_hallucination` if the sentence was flagged wrongly.
     """
 
     item: str
@@ -36,6 +36,6 @@ class Example:
 
 @lru_cache(maxsize=1)
 def load_examples() -> tuple[Example, ...]:
-    """The bundled examples."""
-    found = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
-    return tuple(Example(**{**one, "passages": tuple(one["passages"])}) for one in found)
+    """Load the bundled examples."""
+    records = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
+    return tuple(Example(**{**record, "passages": tuple(record["passages"])}) for record in records)

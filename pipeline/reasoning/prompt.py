@@ -1,4 +1,4 @@
-"""What the reasoner is asked about a flagged sentence, as a chat."""
+"""Build the reasoner's prompt about a flagged sentence, as a chat."""
 
 import hashlib
 import json
@@ -19,28 +19,29 @@ def make_chat(
     response: str,
     sentence: str,
 ) -> Messages:
-    """The chat about one sentence. What the sentences of a response share stands in front, for caches of prefixes.
+    """Make the chat about one sentence. The part that all sentences of a response share comes first, for prefix caches.
 
-    Log text goes in as the strings of a JSON object: nothing in it can end the object and pass for an instruction's place.
+    Log text is inserted as strings of a JSON object, so that it can't end the object and act as an instruction.
 
     Args:
         strategy: How the model may disagree.
-        categories: What it may choose from.
+        categories: Categories that the model may choose from.
         passages: The context.
         question: The question.
-        response: The whole response, for what the sentence refers to.
+        response: The whole response.
         sentence: The flagged sentence.
     """
-    return [*_before(strategy, categories), {"role": "user", "content": _data(passages, question, response, sentence)}]
+    content = _make_content(passages, question, response, sentence)
+    return [*_make_prefix(strategy, categories), {"role": "user", "content": content}]
 
 
 def hash_prompt(strategy: Strategy, categories: Sequence[Category]) -> str:
-    """Hash of what every chat of a strategy begins with, and of the form that answers have."""
-    return _hash([list(_before(strategy, categories)), strategy.make_answer_schema(categories)])
+    """Hash the prefix of a strategy's chats, and the schema of its answers."""
+    return _hash([list(_make_prefix(strategy, categories)), strategy.make_answer_schema(categories)])
 
 
 def hash_request(identity: Mapping[str, Any], chat: Messages) -> str:
-    """Hash of all that an answer depends on."""
+    """Hash everything that an answer depends on."""
     return _hash([identity, list(chat)])
 
 
@@ -48,34 +49,34 @@ def _hash(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 
 
-def _before(strategy: Strategy, categories: Sequence[Category]) -> Iterator[Mapping[str, str]]:
-    """Instructions and worked examples."""
+def _make_prefix(strategy: Strategy, categories: Sequence[Category]) -> Iterator[Mapping[str, str]]:
+    """Yield the messages with instructions and worked examples."""
     yield {"role": "system", "content": strategy.make_instructions(categories)}
     for example in load_examples():
-        answer = _answer(example, strategy, categories)
+        answer = _make_answer(example, strategy, categories)
         if answer is not None:
-            asked = _data(example.passages, example.question, example.response, example.sentence)
-            yield {"role": "user", "content": asked}
-            yield {"role": "assistant", "content": _json(answer)}
+            content = _make_content(example.passages, example.question, example.response, example.sentence)
+            yield {"role": "user", "content": content}
+            yield {"role": "assistant", "content": _dump_json(answer)}
 
 
-def _answer(example: Example, strategy: Strategy, categories: Sequence[Category]) -> dict[str, str] | None:
-    """A good answer to an example; None where the strategy, or a list of other categories, has none."""
-    supported = example.category == "not_a_hallucination"
-    said = {"evidence": example.evidence, "reason": example.reason}
+def _make_answer(example: Example, strategy: Strategy, categories: Sequence[Category]) -> dict[str, str] | None:
+    """Make the good answer to an example; None if the strategy or the categories allow none."""
+    is_supported = example.category == "not_a_hallucination"
+    answer = {"evidence": example.evidence, "reason": example.reason}
     match strategy:
         case Strategy.VANILLA:
-            return None if supported else said
+            return None if is_supported else answer
         case Strategy.FALLBACK:
-            return {**said, "reason": UNKNOWN} if supported else said
+            return {**answer, "reason": UNKNOWN} if is_supported else answer
         case Strategy.CATEGORIZED:
-            known = example.category in {category.name for category in categories}
-            return {**said, "category": example.category} if known else None
+            is_offered = example.category in {category.name for category in categories}
+            return {**answer, "category": example.category} if is_offered else None
 
 
-def _data(passages: Sequence[str], question: str, response: str, sentence: str) -> str:
-    return _json({"passages": list(passages), "question": question, "response": response, "flagged_sentence": sentence})
+def _make_content(passages: Sequence[str], question: str, response: str, sentence: str) -> str:
+    return _dump_json({"passages": list(passages), "question": question, "response": response, "flagged_sentence": sentence})
 
 
-def _json(data: Mapping[str, Any]) -> str:
+def _dump_json(data: Mapping[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False)

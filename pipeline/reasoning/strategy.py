@@ -1,4 +1,4 @@
-"""How the reasoner may disagree with a flag: the three strategies of arXiv 2408.12748, section 3.1."""
+"""The three strategies of arXiv 2408.12748, section 3.1: how the reasoner may disagree with a flag."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -7,7 +7,7 @@ from typing import Any
 from ragassay.pipeline.reasoning.categories import Category
 
 UNKNOWN = "UNKNOWN"
-"""What stands for a reason where the model can't give one."""
+"""The reason of an answer that explains nothing."""
 
 _TASK = """\
 You help the people who run a question-answering system. Its answers may say only what the passages support that it was given. \
@@ -22,7 +22,7 @@ Answer with one JSON object:
 if no passage speaks of it.
 - "reason": one or two sentences that name what the passages do not support, and what they say instead."""
 
-_MAY_FAIL = f"""
+_UNKNOWN_OPTION = f"""
 If you can't explain it because the passages do support the whole sentence, let "reason" be the one word {UNKNOWN}."""
 
 _CATEGORY = """
@@ -32,10 +32,10 @@ Take "{supported}" only if the passages support all that the flagged sentence sa
 
 
 class Strategy(StrEnum):
-    """What the model may answer.
+    """What the reasoner may answer.
 
-    `vanilla` explains, whatever it thinks. `fallback` may say UNKNOWN. `categorized` has to choose a kind of hallucination, and
-    one of the kinds is that it is none.
+    `vanilla` always explains. `fallback` may answer UNKNOWN. `categorized` must choose a category, one of which is that the
+    sentence is no hallucination.
     """
 
     VANILLA = "vanilla"
@@ -43,19 +43,19 @@ class Strategy(StrEnum):
     CATEGORIZED = "categorized"
 
     def make_instructions(self, categories: Sequence[Category]) -> str:
-        """The system message."""
+        """Make the system message."""
         match self:
             case Strategy.VANILLA:
                 return _TASK
             case Strategy.FALLBACK:
-                return _TASK + _MAY_FAIL
+                return _TASK + _UNKNOWN_OPTION
             case Strategy.CATEGORIZED:
                 supported = next(category.name for category in categories if not category.is_hallucination)
                 listed = "\n".join(f"  {category.name}: {category.meaning}" for category in categories)
                 return _TASK + _CATEGORY.format(categories=listed, supported=supported)
 
     def make_answer_schema(self, categories: Sequence[Category]) -> dict[str, Any]:
-        """JSON schema of an answer, within what every server's strict mode takes. The verdict comes last, after its grounds."""
+        """Make the JSON schema of an answer, valid in the strict mode of all servers. The category comes after the reason."""
         properties: dict[str, Any] = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
         if self is Strategy.CATEGORIZED:
             properties["category"] = {"type": "string", "enum": [category.name for category in categories]}

@@ -29,7 +29,7 @@ class ExplainStage(Stage):
         run_id: Written to every row.
         threads: CPU threads of this replica.
         open_answers: Opens the store of answers.
-        purse: Creates the budget of this replica; None sets no limit.
+        make_budget: Creates the budget of this replica; None sets no limit.
     """
 
     reasoner: Reasoner
@@ -59,8 +59,8 @@ class ExplainStage(Stage):
     def setup(self) -> None:
         """Load the reasoner."""
         engine = self.reasoner.load_engine(self.threads)
-        purse = self.make_budget() if self.make_budget else None
-        self._client = ReasonerClient(self.reasoner, self.strategy, self.identity, engine, self.open_answers(), purse)
+        budget = self.make_budget() if self.make_budget else None
+        self._client = ReasonerClient(self.reasoner, self.strategy, self.identity, engine, self.open_answers(), budget)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Convert rows of `scored/` with flagged sentences to rows of `explanations/`."""

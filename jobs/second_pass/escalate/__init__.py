@@ -1,1 +1,1 @@
-"""`escalate`: a second plan, over doubtful rows of `scored/`, whose outcome is `escalated/`; the judge has the last word."""
+"""`escalate`: a judge decides doubtful responses of `scored/`; its output is `escalated/`."""

@@ -1,4 +1,4 @@
-"""Put the judge's decisions into `scored/`, each file whole or not at all. Done again it changes nothing."""
+"""Write the judge's decisions into files of `scored/`. Each file is replaced atomically; a repetition changes nothing."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ragassay.jobs.output.scored_dataset import DataFile, read_file
 from ragassay.jobs.output.snapshot import add_verdicts_id
 from ragassay.jobs.storage.folder import open_atomic
 from ragassay.jobs.verdicts.judge_files import JudgeFiles
-from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.cascade.decide import JudgeDecisions, replace_verdicts
 from ragassay.pipeline.verdict.threshold import decide_verdicts
 from ragassay.schemas.columns import HALLUCINATED
@@ -21,12 +21,12 @@ from ragassay.schemas.columns import HALLUCINATED
 
 @dataclass
 class VerdictChanges:
-    """What a judge's decisions came to.
+    """The effect of a judge's decisions.
 
     Attributes:
-        changed: Responses, of those that count, with another verdict than the ensemble's.
-        flagged: Responses with the verdict hallucinated now.
-        rise: Number of an input file -> how many more of its responses have that verdict than before; may be negative.
+        changed: Number of counted responses with a verdict that differs from the ensemble's.
+        flagged: Number of hallucinated responses after the decisions.
+        increase: Number of an input file -> increase in its hallucinated responses; may be negative.
     """
 
     changed: int = 0
@@ -34,45 +34,47 @@ class VerdictChanges:
     increase: Counter[int] = field(default_factory=Counter)
 
 
-def rewrite_file(fs: pafs.FileSystem, file: DataFile, judged: JudgeFiles, keys: Ints, verdicts_id: str = "") -> VerdictChanges:
-    """Write a file of `scored/` anew, with the judge's decisions.
+def rewrite_file(
+    fs: pafs.FileSystem, file: DataFile, judge_files: JudgeFiles, keys: Ints, verdicts_id: str = ""
+) -> VerdictChanges:
+    """Rewrite a file of `scored/` with the judge's decisions.
 
     Args:
         fs: File system.
         file: The file.
-        judged: What the judge has decided.
-        keys: `row_key`s of the rows whose change is counted.
-        verdicts_id: Id of the verdicts that are written.
+        judge_files: Files with the decisions.
+        keys: `row_key`s of the rows that `VerdictChanges.changed` counts.
+        verdicts_id: Id of the new verdicts.
     """
-    done, decisions = VerdictChanges(), judged.read(fs)
+    changes, decisions = VerdictChanges(), judge_files.read(fs)
     if decisions is None:
-        return done
-    named = add_verdicts_id(pq.read_schema(file.path, filesystem=fs), verdicts_id)
-    with open_atomic(fs, file.path) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
+        return changes
+    schema = add_verdicts_id(pq.read_schema(file.path, filesystem=fs), verdicts_id)
+    with open_atomic(fs, file.path) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         for part in read_file(fs, file):
             after = replace_verdicts(part.batch, decisions)
-            _count(done, part.batch, after, decisions, keys)
+            _count_changes(changes, part.batch, after, decisions, keys)
             writer.write_batch(after)
-    return done
+    return changes
 
 
-def _count(
-    done: VerdictChanges, before: pa.RecordBatch, after: pa.RecordBatch, decisions: JudgeDecisions, counted: Ints
+def _count_changes(
+    changes: VerdictChanges, before: pa.RecordBatch, after: pa.RecordBatch, decisions: JudgeDecisions, counted_keys: Ints
 ) -> None:
     keys = after["row_key"].to_numpy()
-    was, now = (
-        pc.fill_null(pc.equal(b["verdict"], HALLUCINATED), False).to_numpy(zero_copy_only=False) for b in (before, after)
-    )
-    score, tau = (after[name].to_numpy(zero_copy_only=False) for name in ("score", "threshold"))
-    of_ensemble = pc.equal(decide_verdicts(score, tau), HALLUCINATED)
-    alone = pc.fill_null(of_ensemble, False).to_numpy(zero_copy_only=False)
-    decided = (
-        np.isin(keys, counted)
-        & (decisions.find_indices(keys) >= 0)
-        & after["verdict"].is_valid().to_numpy(zero_copy_only=False)
-    )
-    done.changed += int((decided & (alone != now)).sum())
-    done.flagged += int(now.sum())
-    for number in np.unique(keys >> 32).tolist():
-        mine = keys >> 32 == number
-        done.increase[number] += int(now[mine].sum()) - int(was[mine].sum())
+    flagged_before, flagged = (_is_hallucinated(batch["verdict"]) for batch in (before, after))
+    score, threshold = (after[name].to_numpy(zero_copy_only=False) for name in ("score", "threshold"))
+    flagged_by_ensemble = _is_hallucinated(decide_verdicts(score, threshold))
+    has_verdict = after["verdict"].is_valid().to_numpy(zero_copy_only=False)
+    is_counted = np.isin(keys, counted_keys) & (decisions.find_indices(keys) >= 0) & has_verdict
+    changes.changed += int((is_counted & (flagged_by_ensemble != flagged)).sum())
+    changes.flagged += int(flagged.sum())
+    file_numbers = keys >> 32
+    for number in np.unique(file_numbers).tolist():
+        in_file = file_numbers == number
+        changes.increase[number] += int(flagged[in_file].sum()) - int(flagged_before[in_file].sum())
+
+
+def _is_hallucinated(verdicts: pa.Array) -> Bools:
+    hallucinated: Bools = pc.fill_null(pc.equal(verdicts, HALLUCINATED), False).to_numpy(zero_copy_only=False)
+    return hallucinated

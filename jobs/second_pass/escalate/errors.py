@@ -1,13 +1,13 @@
-"""What errors of this folder say."""
+"""Errors of this folder."""
 
 from ragassay.pipeline.errors import Message
 
 UNSORTABLE_COLUMN = Message(
     "escalate.unsortable-column",
-    "column {column!r} can't bring responses in a row (escalation.order): {reason}",
+    "responses can't be sorted by column {column!r} (escalation.order): {reason}",
 )
 ANSWERS_GONE = Message(
     "escalate.answers-gone",
-    "{verdicts} verdicts of output {output} are of a judge whose answers no longer stand in {folder}/: run `ragassay "
-    "finalize {output}` with the job file first, which gives them back to the ensemble",
+    "{folder}/ no longer contains the judge's answers for {verdicts} verdicts of output {output}: run `ragassay finalize "
+    "{output}` with the job file first, which restores the ensemble's verdicts",
 )

@@ -1,4 +1,4 @@
-"""What `escalated/` holds: an outcome a row, and after a second try at a row its later one."""
+"""Read `escalated/`, and keep one outcome per row in it."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -20,13 +20,13 @@ USAGE_FIELDS = [field.name for field in USAGE if field.name != "name"]
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The rows of `escalated/`, in the order of its files.
+    """The rows of `escalated/`, in file order.
 
     Attributes:
-        keys: `row_key` of each.
-        failed: Whether it is the status `error`, which may pass: the row is asked about again.
-        places: Number of its partition in `partitions`.
-        partitions: Hive paths in `escalated/`, with plain values.
+        keys: `row_key` of each row.
+        is_error: Whether the status is `error`; such a row is retried.
+        partition_numbers: Index of each row's partition in `partitions`.
+        partitions: Hive paths in `escalated/`, with decoded values.
     """
 
     keys: Ints
@@ -35,74 +35,74 @@ class Outcomes:
     partitions: list[str]
 
     def is_in_partition(self, partition: str) -> Bools:
-        """Whether each stands in a partition."""
+        """Return whether each row is in a partition."""
         number = self.partitions.index(partition) if partition in self.partitions else -1
         return np.asarray(self.partition_numbers == number)
 
 
 def read_outcomes(output: Folder) -> Outcomes:
-    """Read the keys of what stands there."""
-    keys, failed, places = [np.array([], np.int64)], [np.array([], bool)], [np.array([], np.int64)]
-    found = open_escalations(output).list_partition_files()
-    for number, paths in enumerate(found.values()):
+    """Read the keys and statuses of `escalated/`."""
+    keys, is_error, numbers = [np.array([], np.int64)], [np.array([], bool)], [np.array([], np.int64)]
+    partitions = open_escalations(output).list_partition_files()
+    for number, paths in enumerate(partitions.values()):
         for path in paths:
             table = read_table(output.fs, path, ["row_key", "status"])
             keys.append(table["row_key"].to_numpy())
-            failed.append(pc.equal(table["status"], Status.ERROR.value).to_numpy())
-            places.append(np.full(len(table), number))
-    return Outcomes(np.concatenate(keys), np.concatenate(failed), np.concatenate(places), list(map(hive_path, found)))
+            is_error.append(pc.equal(table["status"], Status.ERROR.value).to_numpy())
+            numbers.append(np.full(len(table), number))
+    return Outcomes(np.concatenate(keys), np.concatenate(is_error), np.concatenate(numbers), list(map(hive_path, partitions)))
 
 
 def drop_superseded(output: Folder) -> None:
-    """Leave one outcome a row: errors go where another outcome stands, so that a row never is without one.
+    """Drop all but one outcome of each row, errors first.
 
-    A run that is killed before it comes to this leaves it to the next.
+    Retried rows have two outcomes until then. An interrupted run leaves them to the next run.
     """
     dataset = open_escalations(output)
-    found = read_outcomes(output)
-    order = np.lexsort((found.is_error, found.keys))  # of a row's outcomes the first is to stay
-    stays = np.zeros(len(order), dtype=bool)
-    stays[order] = np.diff(found.keys[order], prepend=-1) > 0
-    begin = 0
-    for path in () if stays.all() else dataset.list_files():
+    outcomes = read_outcomes(output)
+    order = np.lexsort((outcomes.is_error, outcomes.keys))
+    is_kept = np.zeros(len(order), dtype=bool)
+    is_kept[order] = np.diff(outcomes.keys[order], prepend=-1) > 0
+    start = 0
+    for path in () if is_kept.all() else dataset.list_files():
         rows = pq.read_metadata(path, filesystem=output.fs).num_rows
-        dataset.rewrite_rows(path, stays[begin : begin + rows])
-        begin += rows
+        dataset.rewrite_rows(path, is_kept[start : start + rows])
+        start += rows
 
 
-def sum_usage(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter[str], dict[str, int | float], int]:
-    """What rows came to.
+def sum_usage(output: Folder, keys: Ints, counted_runs: Collection[str]) -> tuple[Counter[str], dict[str, int | float], int]:
+    """Count the statuses of rows, and sum the usage that is not counted yet.
 
     Args:
         output: The output folder.
-        keys: Their `row_key`s.
-        counted: Runs whose usage has been counted.
+        keys: `row_key`s of the rows.
+        counted_runs: Ids of the runs whose usage is already counted.
 
     Returns:
-        The rows by status; prompts, tokens, engine and idle seconds of those that other runs asked about; how many these are.
+        Rows by status; prompts, tokens, engine and idle seconds of the rows that other runs sent; number of these rows.
     """
     statuses: Counter[str] = Counter()
-    used: dict[str, int | float] = dict.fromkeys(USAGE_FIELDS, 0)
-    asked = 0
+    usage: dict[str, int | float] = dict.fromkeys(USAGE_FIELDS, 0)
+    sent = 0
     for batch in open_escalations(output).read_batches(["row_key", "status", "usage", "run_id"]):
-        mine = batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), keys)))
-        statuses.update(mine["status"].to_pylist())
-        mine = mine.filter(pc.invert(pc.is_in(mine["run_id"], pa.array(list(counted), pa.string()))))
-        asked += mine.num_rows
+        rows = batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), keys)))
+        statuses.update(rows["status"].to_pylist())
+        rows = rows.filter(pc.invert(pc.is_in(rows["run_id"], pa.array(list(counted_runs), pa.string()))))
+        sent += rows.num_rows
         for name in USAGE_FIELDS:
-            used[name] += pc.sum(mine["usage"].field(name)).as_py() or 0
-    return statuses, used, asked
+            usage[name] += pc.sum(rows["usage"].field(name)).as_py() or 0
+    return statuses, usage, sent
 
 
 def read_tokens(output: Folder) -> tuple[Ints, Ints]:
-    """`row_key` of every row that stands there, ascending, and the tokens that it took of the judge, reused ones among them."""
+    """Read the `row_key` of every row, ascending, and its number of judge tokens, including reused ones."""
     keys, tokens = [np.array([], np.int64)], [np.array([], np.int64)]
     for batch in open_escalations(output).read_batches(["row_key", "usage"]):
         usage = batch["usage"]
-        both = (
+        counts = (
             pc.fill_null(usage.field(name), 0).to_numpy(zero_copy_only=False) for name in ("tokens_computed", "tokens_reused")
         )
         keys.append(batch["row_key"].to_numpy())
-        tokens.append(sum(both, np.zeros(batch.num_rows, np.int64)))
+        tokens.append(sum(counts, np.zeros(batch.num_rows, np.int64)))
     order = np.argsort(np.concatenate(keys))
     return np.concatenate(keys)[order], np.concatenate(tokens)[order]

@@ -1,4 +1,4 @@
-"""The cascade: choose doubtful responses, put them to the judge, and let it decide those that it could."""
+"""Escalate doubtful responses: choose them, ask the judge, and apply its decisions."""
 
 import time
 from collections import Counter
@@ -38,20 +38,20 @@ from ragassay.schemas.escalated import ESCALATED, escalated_partition_key, escal
 from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest
 
 SERVED_BLOCK_MIB = 0.5
-"""A block of rows for a served judge is no larger: what a run that is killed has under way is paid for, and lost."""
+"""Maximum block size for a served judge: an interrupted run loses the answers of its open blocks, which are already billed."""
 
 
 @dataclass(frozen=True)
 class ChosenResponses:
-    """The responses that the judge is to decide.
+    """The responses that the judge decides.
 
     Attributes:
-        judge: Who it is.
-        pending: Partitions of `scored/` that they were chosen from, as on disk.
-        scored: Scored responses in these.
-        keys: `row_key` of each response that the judge decides, those that it was asked about before among them.
-        wanted: Those that it is still to be asked about, by their files.
-        started: When choosing began (`time.perf_counter()`).
+        judge: The judge.
+        partitions: Paths on disk of the partitions of `scored/` that they were chosen from.
+        scored: Number of scored responses in these partitions.
+        keys: `row_key` of each response, including those that already have an answer.
+        unanswered: File -> `row_key`s of the responses to ask about.
+        started: Start of the choice (`time.perf_counter()`).
     """
 
     judge: JudgeRecord
@@ -64,14 +64,14 @@ class ChosenResponses:
 
 @dataclass(frozen=True)
 class EscalationResult:
-    """What an escalation did to `scored/`.
+    """The effect of an escalation on `scored/`.
 
     Attributes:
-        record: What the manifest says of it; without its time.
-        partitions: Those that it chose from, as they stand on disk.
-        flagged: Hive path of each partition that was written anew -> its hallucinated responses.
+        record: Record for the manifest, without its time.
+        partitions: Paths on disk of the partitions that responses were chosen from.
+        flagged: Hive path of each rewritten partition -> number of its hallucinated responses.
         verdicts_id: Id of the verdicts in these.
-        rise: Number of an input file -> how many more of its responses are hallucinated than before.
+        increase: Number of an input file -> increase in its hallucinated responses; may be negative.
     """
 
     record: Escalation
@@ -82,193 +82,204 @@ class EscalationResult:
 
 
 def choose_responses(job: Job, output: Folder, manifest: Manifest, *, choose_again: bool) -> ChosenResponses:
-    """Choose the responses to escalate from what has verdicts and was not escalated yet; first clear up after a killed run.
+    """Choose the responses to escalate from partitions that are finalized and not yet escalated.
+
+    What an interrupted run left in `escalated/` is cleaned up first.
 
     Args:
-        job: Its `escalation` names the judge, and what it is asked.
-        output: The output folder, finalised and locked.
-        manifest: Its manifest.
-        choose_again: Choose again from partitions that were escalated by another `when` or `share`.
+        job: The job; `escalation` names the judge and the policy.
+        output: The output folder, finalized and locked.
+        manifest: Manifest of the output folder.
+        choose_again: Include partitions that were escalated under another `when` or `share`.
 
     Raises:
         RagassayError: See `pipeline.errors`.
     """
-    started, escalate = time.perf_counter(), job.escalation.policy
-    assert escalate is not None
-    judge = JudgeRecord(escalate.judge.name, escalate.judge.value, escalate.judge.suspicious_below, escalate.identity())
+    started, policy = time.perf_counter(), job.escalation.policy
+    assert policy is not None
+    judge = JudgeRecord(policy.judge.name, policy.judge.value, policy.judge.suspicious_below, policy.identity())
     advice = f"move {output.uri_of(ESCALATED)} away and run `ragassay finalize {output.uri}` with the job file first"
-    then = asdict(manifest.judge) if manifest.judge else None
-    open_escalations(output).check_settings(then, asdict(judge), "the verdicts of a judge", advice)
+    recorded_judge = asdict(manifest.judge) if manifest.judge else None
+    open_escalations(output).check_settings(recorded_judge, asdict(judge), "the verdicts of a judge", advice)
     open_escalations(output).discard_uncommitted()
     drop_superseded(output)
-    pending = find_unescalated(output, manifest, escalate if choose_again else None)
-    found = read_candidates(pending, escalate, job.members.values)
-    known = read_outcomes(output)
-    _require_answers(output, found, known)
-    earlier = open_scored(output).select_partitions(manifest.finalized).exclude_partitions(map(hive_path, pending.partitions))
-    chosen = select_responses(
-        found, escalate, sum_earlier_doubt(earlier, escalate, job.members.values) if escalate.threshold else ScoreTotal()
-    )
-    asked_before = known.keys[np.isin(known.keys, found.keys) | known.is_error]
-    keys = np.union1d(found.keys[chosen], asked_before)
+    unescalated = find_unescalated(output, manifest, policy if choose_again else None)
+    candidates = read_candidates(unescalated, policy, job.members.values)
+    outcomes = read_outcomes(output)
+    _require_answers(output, candidates, outcomes)
+    finalized = open_scored(output).select_partitions(manifest.finalized)
+    earlier = finalized.exclude_partitions(map(hive_path, unescalated.partitions))
+    earlier_doubt = sum_earlier_doubt(earlier, policy, job.members.values) if policy.threshold else ScoreTotal()
+    selected = select_responses(candidates, policy, earlier_doubt)
+    sent = outcomes.keys[np.isin(outcomes.keys, candidates.keys) | outcomes.is_error]
     return ChosenResponses(
-        judge, list(pending.partitions), len(found.keys), keys, select_unanswered(found, chosen, known, earlier), started
+        judge,
+        list(unescalated.partitions),
+        scored=len(candidates.keys),
+        keys=np.union1d(candidates.keys[selected], sent),
+        unanswered=select_unanswered(candidates, selected, outcomes, earlier),
+        started=started,
     )
 
 
-def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, Ints], console: Console) -> None:
-    """Put responses to the judge; its answers are written to `escalated/`.
+def ask_judge(job: Job, output: Folder, run_id: str, unanswered: Mapping[DataFile, Ints], console: Console) -> None:
+    """Ask the judge about responses, and write its answers to `escalated/`.
 
     Args:
-        job: Its `escalation` names the judge, and what it is asked.
+        job: The job; `escalation` names the judge.
         output: The output folder, locked; its manifest names this judge. Ray is running.
-        run_id: Of the run that asks.
-        wanted: The responses, by their files.
-        console: Where progress goes.
+        run_id: Id of the run.
+        unanswered: File -> `row_key`s of the responses.
+        console: Where to show progress.
 
     Raises:
-        RagassayError: See `pipeline.errors`; no answer that is committed is lost, the same command goes on where it stopped.
+        RagassayError: See `pipeline.errors`. No committed answer is lost; the same command resumes.
     """
-    escalate = job.escalation.policy
-    assert escalate is not None
-    if not escalate.judge.engine.IS_SERVED:
-        check_slm(escalate.judge)
-    rows = sum(map(len, wanted.values()))
-    console.print(f"{rows} responses to put to the judge")
-    names = {key: escalated_partition_key(key) for file in wanted for key in file.keys}
-    sink = open_escalations(output).make_sink(list(names.values()), escalated_schema(names.values()))
-    block_mib = min(job.runtime.block_mib, SERVED_BLOCK_MIB) if escalate.judge.engine.IS_SERVED else job.runtime.block_mib
-    stages = make_judge_stages(job, escalate, run_id)
+    policy = job.escalation.policy
+    assert policy is not None
+    if not policy.judge.engine.IS_SERVED:
+        check_slm(policy.judge)
+    rows = sum(map(len, unanswered.values()))
+    console.print(f"{rows} responses to send to the judge")
+    partition_keys = {key: escalated_partition_key(key) for file in unanswered for key in file.keys}
+    schema = escalated_schema(partition_keys.values())
+    sink = open_escalations(output).make_sink(list(partition_keys.values()), schema)
+    block_mib = min(job.runtime.block_mib, SERVED_BLOCK_MIB) if policy.judge.engine.IS_SERVED else job.runtime.block_mib
+    stages = make_judge_stages(job, policy, run_id)
     with show_stages(stages, rows, 0, console) as board:
-        run_dataflow(make_row_source(output, wanted, names), stages, sink, block_mib, board)
+        run_dataflow(make_row_source(output, unanswered, partition_keys), stages, sink, block_mib, board)
     drop_superseded(output)
 
 
 def apply_decisions(
     job: Job, output: Folder, manifest: Manifest, chosen: ChosenResponses, console: Console
 ) -> EscalationResult:
-    """Put the judge's decisions into `scored/`, and count what it decided and what that cost.
+    """Apply the judge's decisions to `scored/`, and count them and their cost.
 
     Args:
-        job: Its `escalation` states what an answer costs.
-        output: The output folder, finalised and locked; Ray is running.
-        manifest: Its manifest; its last run is this one.
-        chosen: The responses, which the judge was asked about.
-        console: Where progress goes.
+        job: The job; `escalation` contains the judge's price.
+        output: The output folder, finalized and locked. Ray is running.
+        manifest: Manifest of the output folder, with the current run as its last one.
+        chosen: The responses that the judge was asked about.
+        console: Where to show progress.
 
     Raises:
-        BalanceError: A row that was to be judged has not exactly one outcome.
+        BalanceError: A chosen row does not have exactly one outcome.
     """
-    escalate = job.escalation.policy
-    assert escalate is not None
-    touched = list(dict.fromkeys([*chosen.partitions, *(file.partition for file in chosen.unanswered)]))
-    record = _make_record(output, manifest, escalate, chosen)
+    policy = job.escalation.policy
+    assert policy is not None
+    paths = list(dict.fromkeys([*chosen.partitions, *(file.partition for file in chosen.unanswered)]))
+    record = _make_record(output, manifest, policy, chosen)
     verdicts_id = judged_id(manifest.runs[-1].run_id)
     with task(console, "deciding", "escalated", unit="partitions"):
-        flagged, changed, rise = _rewrite_partitions(output, manifest, touched, chosen.keys, verdicts_id)
-    return EscalationResult(replace(record, changed=changed), chosen.partitions, flagged, verdicts_id, rise)
+        flagged, changed, increase = _rewrite_partitions(output, manifest, paths, chosen.keys, verdicts_id)
+    return EscalationResult(replace(record, changed=changed), chosen.partitions, flagged, verdicts_id, increase)
 
 
 def find_unescalated(output: Folder, manifest: Manifest, policy: EscalationPolicy | None = None) -> ScoredDataset:
-    """Partitions of `scored/` that have verdicts and were not escalated; all, where `escalated/` was moved away.
+    """Find the partitions of `scored/` that are finalized and not escalated; all finalized ones if `escalated/` is missing.
 
     Args:
         output: The output folder.
-        manifest: Its manifest.
-        policy: Also those that were escalated by another `when` or `share` than this one's.
+        manifest: Manifest of the output folder.
+        policy: Include partitions that were escalated under another `when` or `share` than those of this policy.
     """
-    moved = manifest.judge is not None and not output.list(ESCALATED, ".parquet")
-    done = {} if moved else manifest.escalated
+    is_missing = manifest.judge is not None and not output.list(ESCALATED, ".parquet")
+    escalated = {} if is_missing else manifest.escalated
     if policy is not None:
         records = {run.run_id: run.escalation for run in manifest.runs}
-        ways = {run_id: (record.when, record.share) for run_id, record in records.items() if record is not None}
-        done = {place: run_id for place, run_id in done.items() if ways.get(run_id) == (policy.when, policy.share)}
-    return open_scored(output).select_partitions(manifest.finalized).exclude_partitions(done)
+        policies = {run_id: (record.when, record.share) for run_id, record in records.items() if record is not None}
+        escalated = {path: run_id for path, run_id in escalated.items() if policies.get(run_id) == (policy.when, policy.share)}
+    return open_scored(output).select_partitions(manifest.finalized).exclude_partitions(escalated)
 
 
-def make_judge_stages(job: Job, escalate: EscalationPolicy, run_id: str = "") -> list[Stage]:
-    """The stages of the plan: the judge's own, as that of any SLM, between two that fit it to its source and its sink."""
+def make_judge_stages(job: Job, policy: EscalationPolicy, run_id: str = "") -> list[Stage]:
+    """Make the stages that ask the judge: an SLM's stage between two that convert its input and output."""
     return [
         JudgeInputStage(),
-        make_slm_stage(job, escalate.judge, (escalate.judge.replicas,)),
+        make_slm_stage(job, policy.judge, (policy.judge.replicas,)),
         JudgeOutputStage(run_id),
     ]
 
 
-def _require_answers(output: Folder, found: Candidates, known: Outcomes) -> None:
-    """Refuse verdicts of a judge of whose answers `escalated/` holds none any more: only `finalize` can take them back."""
-    gone = found.has_judge_verdict & ~np.isin(found.keys, known.keys)
-    if gone.any():
-        raise OutputError(errors.ANSWERS_GONE, verdicts=int(gone.sum()), output=output.uri, folder=ESCALATED)
+def _require_answers(output: Folder, candidates: Candidates, outcomes: Outcomes) -> None:
+    """Refuse verdicts of a judge without answers in `escalated/`: only `finalize` can restore the ensemble's verdicts."""
+    has_no_answer = candidates.has_judge_verdict & ~np.isin(candidates.keys, outcomes.keys)
+    if has_no_answer.any():
+        raise OutputError(errors.ANSWERS_GONE, verdicts=int(has_no_answer.sum()), output=output.uri, folder=ESCALATED)
 
 
-def select_unanswered(found: Candidates, chosen: Ints, known: Outcomes, earlier: ScoredDataset) -> dict[DataFile, Ints]:
-    """The rows to ask about, by their files: those chosen that have no outcome, and errors of any night."""
-    asked = np.isin(found.keys, known.keys[known.is_error])
-    asked[chosen] |= ~np.isin(found.keys[chosen], known.keys)
-    wanted = group_by_file(found.files, found.file_numbers[asked], found.keys[asked])
-    for place, part in earlier.partitions.items():
-        again = known.keys[known.is_error & known.is_in_partition(hive_path(escalated_partition_path(place)))]
-        if len(again):
-            wanted |= dict.fromkeys(part.files, again)
-    return wanted
+def select_unanswered(
+    candidates: Candidates, selected: Ints, outcomes: Outcomes, earlier: ScoredDataset
+) -> dict[DataFile, Ints]:
+    """Select the rows to ask about, by file: selected candidates without an outcome, and errors of all partitions."""
+    is_unanswered = np.isin(candidates.keys, outcomes.keys[outcomes.is_error])
+    is_unanswered[selected] |= ~np.isin(candidates.keys[selected], outcomes.keys)
+    unanswered = group_by_file(candidates.files, candidates.file_numbers[is_unanswered], candidates.keys[is_unanswered])
+    for path, partition in earlier.partitions.items():
+        in_partition = outcomes.is_in_partition(hive_path(escalated_partition_path(path)))
+        keys = outcomes.keys[outcomes.is_error & in_partition]
+        if len(keys):
+            unanswered |= dict.fromkeys(partition.files, keys)
+    return unanswered
 
 
-def _make_record(output: Folder, manifest: Manifest, escalate: EscalationPolicy, chosen: ChosenResponses) -> Escalation:
-    """The record of an escalation, from what stands in `escalated/`.
+def _make_record(output: Folder, manifest: Manifest, policy: EscalationPolicy, chosen: ChosenResponses) -> Escalation:
+    """Make the record of an escalation from the rows of `escalated/`.
 
     Raises:
-        BalanceError: A row that was to be judged has not exactly one outcome.
+        BalanceError: A chosen row does not have exactly one outcome.
     """
     keys, judge = chosen.keys, chosen.judge
-    there = read_outcomes(output).keys
-    open_escalations(output).check_outcomes(keys, there[np.isin(there, keys)])
-    counted = [run.run_id for run in manifest.runs if run.escalation is not None]
-    statuses, used, asked = sum_usage(output, keys, counted)
+    outcome_keys = read_outcomes(output).keys
+    open_escalations(output).check_outcomes(keys, outcome_keys[np.isin(outcome_keys, keys)])
+    counted_runs = [run.run_id for run in manifest.runs if run.escalation is not None]
+    statuses, usage, sent = sum_usage(output, keys, counted_runs)
     dollars = None
-    if escalate.price is not None:  # an answer is one token
-        dollars = escalate.price.compute_cost(used["tokens_computed"] - used["prompts"], used["prompts"])
+    if policy.price is not None:  # an answer is one token
+        dollars = policy.price.compute_cost(usage["tokens_computed"] - usage["prompts"], usage["prompts"])
     return Escalation(
         judge.name,
-        escalate.when,
-        escalate.share,
+        policy.when,
+        policy.share,
         judge.identity,
         partitions=sorted(map(hive_path, chosen.partitions)),
         scored=chosen.scored,
         chosen=len(keys),
         decided=statuses.pop(Status.OK.value, 0),
         failed=dict(statuses),
-        sent=asked,
-        usage=used,
+        sent=sent,
+        usage=usage,
         dollars=dollars,
     )
 
 
 def _rewrite_partitions(
-    output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints, verdicts_id: str
+    output: Folder, manifest: Manifest, paths: Sequence[str], keys: Ints, verdicts_id: str
 ) -> tuple[dict[str, int], int, Counter[int]]:
-    """Put the decisions into partitions of `scored/`.
+    """Write the decisions into partitions of `scored/`.
 
     Returns:
-        Hallucinated responses of each that was written, by hive path; verdicts that changed; `Escalated.rise`.
+        Hive path of each rewritten partition -> number of its hallucinated responses; number of changed verdicts;
+        `EscalationResult.increase`.
     """
     import ray
 
     remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(rewrite_file))
-    scored, judged = open_scored(output).partitions, find_judge_files(output, manifest, places)
+    partitions, judge_files = open_scored(output).partitions, find_judge_files(output, manifest, paths)
     tasks = {
-        p: [remote.remote(output.fs, file, judged[p], keys, verdicts_id) for file in scored[p].files]
-        for p in places
-        if judged[p].files
+        path: [remote.remote(output.fs, file, judge_files[path], keys, verdicts_id) for file in partitions[path].files]
+        for path in paths
+        if judge_files[path].files
     }
     flagged: dict[str, int] = {}
-    changed, rise = 0, Counter[int]()
+    changed, increase = 0, Counter[int]()
     expect(len(tasks), "partitions")
-    for place, parts in tasks.items():
-        done: list[VerdictChanges] = [ray.get(part) for part in parts]
+    for path, file_tasks in tasks.items():
+        changes: list[VerdictChanges] = [ray.get(file_task) for file_task in file_tasks]
         advance(1, "partitions")
-        flagged[hive_path(place)] = sum(part.flagged for part in done)
-        changed += sum(part.changed for part in done)
-        for part in done:
-            rise.update(part.increase)
-    return flagged, changed, rise
+        flagged[hive_path(path)] = sum(file_changes.flagged for file_changes in changes)
+        changed += sum(file_changes.changed for file_changes in changes)
+        for file_changes in changes:
+            increase.update(file_changes.increase)
+    return flagged, changed, increase

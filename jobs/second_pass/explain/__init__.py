@@ -1,1 +1,1 @@
-"""`explain`: a second plan, over the flagged rows of `scored/`, whose outcome is `explanations/`."""
+"""`explain`: a reasoner explains flagged sentences of `scored/`; its output is `explanations/`."""
