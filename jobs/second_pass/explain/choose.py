@@ -1,4 +1,4 @@
-"""Which flagged sentences are explained: all, those of the worst responses, or a sample of every kind of row."""
+"""Choose the flagged sentences to explain: all, those of the worst responses, or a stratified sample."""
 
 from dataclasses import dataclass
 
@@ -15,15 +15,15 @@ from ragassay.pipeline.errors import InputError
 
 @dataclass
 class FlaggedRows:
-    """The rows of `scored/` with flagged sentences, in the order of the output.
+    """The rows of `scored/` with flagged sentences, in file order.
 
     Attributes:
-        keys: `row_key` of each.
-        file_numbers: Number of its file in `files`.
-        scores: Score of each; the lower, the worse.
-        sentences: Numbers of its flagged sentences.
-        strata: Value of the column that a sample is stratified by, as text; empty without one.
-        files: The files of `scored/`.
+        keys: `row_key` of each row.
+        file_numbers: Index of each row's file in `files`.
+        scores: Score of each row; the lower, the worse.
+        sentences: Indices of each row's flagged sentences.
+        strata: Stratum of each row, as text; empty without stratification.
+        files: Files of `scored/`.
     """
 
     keys: Ints
@@ -35,25 +35,25 @@ class FlaggedRows:
 
     @property
     def counts(self) -> Ints:
-        """Flagged sentences a row."""
+        """Number of flagged sentences per row."""
         return np.array([len(row) for row in self.sentences], dtype=np.int64)
 
 
 def read_flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
-    """Look through `scored/`.
+    """Read the rows with flagged sentences.
 
     Args:
-        output: The output folder, finalised.
-        stratify: Column, or key of partitions, whose values are read too.
+        output: The output folder, finalized.
+        stratify: Column or partition key with the strata.
 
     Raises:
         OutputError: There are no verdicts.
-        InputError: There is no such column.
+        InputError: The column does not exist.
     """
     scored = open_scored(output).require_verdicts()
     if stratify:
-        scored.require_columns([stratify], "by which the sample would be stratified")
-    number_of = {file: number for number, file in enumerate(scored.files)}
+        scored.require_columns([stratify], "--stratify")
+    file_number = {file: number for number, file in enumerate(scored.files)}
     keys, numbers, scores = [np.array([], np.int64)], [np.array([], np.int64)], [np.array([])]
     sentences: list[tuple[int, ...]] = []
     strata: list[str] = []
@@ -61,57 +61,57 @@ def read_flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRow
     for rows in scored.read_batches(columns):
         flagged = rows.table.filter(pc.greater(rows.table["flagged_sentences"], 0))
         keys.append(flagged["row_key"].to_numpy())
-        numbers.append(np.full(len(flagged), number_of[rows.file]))
+        numbers.append(np.full(len(flagged), file_number[rows.file]))
         scores.append(flagged["score"].to_numpy())
-        sentences += _numbers(flagged["sentences"].combine_chunks())
+        sentences += _find_flagged(flagged["sentences"].combine_chunks())
         strata += map(value_to_text, flagged[stratify].to_pylist() if stratify else ())
     return FlaggedRows(np.concatenate(keys), np.concatenate(numbers), np.concatenate(scores), sentences, strata, scored.files)
 
 
-def _numbers(sentences: pa.ListArray) -> list[tuple[int, ...]]:
-    """Numbers of the flagged sentences of each row."""
+def _find_flagged(sentences: pa.ListArray) -> list[tuple[int, ...]]:
+    """Find the indices of each row's flagged sentences."""
     flags = pc.fill_null(sentences.flatten().field("flagged"), False).to_numpy(zero_copy_only=False)
     ends = np.cumsum(pc.list_value_length(sentences).to_numpy())
     return [tuple(np.flatnonzero(row).tolist()) for row in np.split(flags, ends[:-1])] if len(ends) else []
 
 
-def choose_rows(rows: FlaggedRows, sentences: int | None, stratified: bool, seed: int) -> Ints:
-    """The rows to explain, whole: all; or the first that hold so many sentences at most. More sentences take the same and more.
+def choose_rows(rows: FlaggedRows, max_sentences: int | None, stratified: bool, seed: int) -> Ints:
+    """Choose the rows to explain. A larger limit chooses a superset.
 
     Args:
-        rows: Where to choose from.
-        sentences: Flagged sentences at most; None takes all.
-        stratified: Take a random sample with as much of each stratum, not the worst rows.
-        seed: Of the sample.
+        rows: The rows to choose from.
+        max_sentences: Maximum number of flagged sentences in the chosen rows; None chooses all rows.
+        stratified: Choose a random sample, balanced by stratum, instead of the worst rows.
+        seed: Seed of the sample.
 
     Returns:
-        Places in `rows`, in their order.
+        Indices of the chosen rows, ascending.
 
     Raises:
-        InputError: The first row has more flagged sentences.
+        InputError: The first row exceeds the limit.
     """
-    if sentences is None:
+    if max_sentences is None:
         return np.arange(len(rows.keys))
-    order = _even_order(rows, seed) if stratified else np.lexsort((rows.keys, rows.scores))
+    order = _interleave_strata(rows, seed) if stratified else np.lexsort((rows.keys, rows.scores))
     counts = rows.counts[order]
-    fit = np.searchsorted(np.cumsum(counts), sentences, side="right")
-    if not fit and len(counts):
-        raise InputError(errors.TOO_FEW_SENTENCES, flagged=counts[0], sentences=sentences)
-    return np.sort(np.asarray(order, dtype=np.int64)[:fit])
+    fitting = np.searchsorted(np.cumsum(counts), max_sentences, side="right")
+    if not fitting and len(counts):
+        raise InputError(errors.TOO_FEW_SENTENCES, flagged=counts[0], sentences=max_sentences)
+    return np.sort(np.asarray(order, dtype=np.int64)[:fitting])
 
 
-def _even_order(rows: FlaggedRows, seed: int) -> Ints:
-    """Every stratum's first row, then every stratum's second, and so on; a stratum's rows in a random order."""
-    chance = _mixed(rows.keys, seed)
-    met: dict[str, int] = {}
-    rank = np.zeros(len(chance), dtype=np.int64)
-    for place in np.argsort(chance, kind="stable"):
-        rank[place] = met[rows.strata[place]] = met.get(rows.strata[place], -1) + 1
-    return np.asarray(np.lexsort((chance, rank)))
+def _interleave_strata(rows: FlaggedRows, seed: int) -> Ints:
+    """Order rows: the first row of each stratum, then the second of each, and so on; random within a stratum."""
+    hashes = _hash_keys(rows.keys, seed)
+    last_rank: dict[str, int] = {}
+    rank = np.zeros(len(hashes), dtype=np.int64)
+    for index in np.argsort(hashes, kind="stable"):
+        rank[index] = last_rank[rows.strata[index]] = last_rank.get(rows.strata[index], -1) + 1
+    return np.asarray(np.lexsort((hashes, rank)))
 
 
-def _mixed(keys: Ints, seed: int) -> Ints:
-    """A number a key that looks random, and depends on nothing but key and seed (the mixer of SplitMix64)."""
+def _hash_keys(keys: Ints, seed: int) -> Ints:
+    """Compute pseudorandom numbers from keys and seed (SplitMix64)."""
     with np.errstate(over="ignore"):
         x = keys.astype(np.uint64) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

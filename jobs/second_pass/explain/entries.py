@@ -1,4 +1,4 @@
-"""What `explanations/` holds of a strategy: which rows are done, and what has to go before it is done anew."""
+"""Read the explanations of a strategy, and remove outdated rows."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -9,19 +9,19 @@ from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.explanations import RETRIED_STATUSES
 
-READ = ["row_key", "run_id", "explanations"]
+READ_COLUMNS = ["row_key", "run_id", "explanations"]
 
 
 def read_entries(output: Folder, strategy: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Every explanation that is written, with its row."""
-    for row in open_explanations(output, strategy).read_rows(READ):
+    """Yield each row of `explanations/` with each of its entries."""
+    for row in open_explanations(output, strategy).read_rows(READ_COLUMNS):
         for entry in row["explanations"]:
             yield row, entry
 
 
 def read_explanations(output: Folder, strategy: str) -> dict[int, list[dict[str, Any]]]:
-    """`row_key` -> the explanations of a response, in the order of its sentences."""
-    return {row["row_key"]: row["explanations"] for row in open_explanations(output, strategy).read_rows(READ)}
+    """Read the explanations of each response: `row_key` -> entries in sentence order."""
+    return {row["row_key"]: row["explanations"] for row in open_explanations(output, strategy).read_rows(READ_COLUMNS)}
 
 
 def remove_outdated_rows(
@@ -29,35 +29,38 @@ def remove_outdated_rows(
     strategy: str,
     flagged: Mapping[int, tuple[int, ...]],
     chosen: Collection[int],
-    keep: Callable[[Iterable[Mapping[str, Any]]], None],
+    keep_answers: Callable[[Iterable[Mapping[str, Any]]], None],
 ) -> set[int]:
-    """Take out the rows that are to be written anew; their answers are kept first.
+    """Remove duplicate rows, rows with other flagged sentences, and chosen rows with an unanswered question.
 
     Args:
         output: The output folder.
-        strategy: Which explanations.
-        flagged: `row_key` -> numbers of the sentences that are flagged now; a row that is not there is flagged no longer.
-        chosen: `row_key`s of the rows that this run explains: of the others, what was not answered stays as it is.
-        keep: Keeps the explanations of rows that go.
+        strategy: Strategy of the explanations.
+        flagged: `row_key` -> indices of the currently flagged sentences.
+        chosen: `row_key`s of the rows that this run explains.
+        keep_answers: Stores the answers of removed entries.
 
     Returns:
-        `row_key`s of the rows that stay.
+        `row_key`s of the remaining rows.
     """
-    dataset, stay = open_explanations(output, strategy), set[int]()
+    dataset, remaining = open_explanations(output, strategy), set[int]()
     for path in dataset.list_files():
-        good = []
-        gone: list[Mapping[str, Any]] = []
-        for row in dataset.read_rows(READ, [path]):
+        is_kept = []
+        removed: list[Mapping[str, Any]] = []
+        for row in dataset.read_rows(READ_COLUMNS, [path]):
             key = row["row_key"]
-            stays = key not in stay and _sentences(row) == flagged.get(key) and (key not in chosen or _is_final(row))
-            good.append(stays)
-            (stay.add(key) if stays else gone.extend(row["explanations"]))
-        keep(gone)
-        dataset.rewrite_rows(path, np.array(good, dtype=bool))
-    return stay
+            is_current = key not in remaining and _list_sentences(row) == flagged.get(key)
+            is_kept.append(is_current and (key not in chosen or _is_final(row)))
+            if is_kept[-1]:
+                remaining.add(key)
+            else:
+                removed.extend(row["explanations"])
+        keep_answers(removed)
+        dataset.rewrite_rows(path, np.array(is_kept, dtype=bool))
+    return remaining
 
 
-def _sentences(row: Mapping[str, Any]) -> tuple[int, ...]:
+def _list_sentences(row: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(entry["sentence"] for entry in row["explanations"])
 
 

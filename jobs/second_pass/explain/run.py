@@ -1,4 +1,4 @@
-"""`explain`: choose flagged sentences, ask about them, write what came, and account for every one."""
+"""Run `explain`: choose flagged sentences, ask the reasoner, write the answers, and check that none is missing."""
 
 import math
 import os
@@ -41,18 +41,18 @@ from ragassay.schemas.explanations import explanations_partition_key, explanatio
 from ragassay.schemas.manifest import Manifest
 
 LOCK = "_lock-explain"
-"""Held while explanations are made, which takes hours: runs need not wait for it."""
+"""Lock for `explain`, which takes hours: runs do not wait for it."""
 
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """What is explained, and what that may cost.
+    """What to explain, and the budget.
 
     Attributes:
-        sentences: Flagged sentences at most, of the whole output: the same command asks nothing twice. None takes every one.
-        stratify: Column of which every value gets its part, by chance; None takes the worst responses first.
-        seed: Of that chance.
-        dollars: US dollars that this run may spend; None sets no limit.
+        sentences: Maximum number of flagged sentences to explain in the whole output; None explains all.
+        stratify: Column that stratifies a random sample; None explains the worst responses first.
+        seed: Seed of the sample.
+        dollars: Budget of this run in US dollars; None sets no limit.
     """
 
     sentences: int | None = None
@@ -69,21 +69,21 @@ def explain_output(
     options: ExplainOptions,
     console: Console,
 ) -> ExplainRun:
-    """Explain flagged sentences of an output folder, and write `explanations/`.
+    """Explain flagged sentences of an output folder in `explanations/`.
 
     Args:
-        job: Its `escalation.explainer` explains; a run that holds the manifest is waited for as its `runtime` says.
-        output: The output folder, finalised; nobody else explains it meanwhile (LOCK).
-        manifest: Its manifest, which gets a record of the run, here and on disk.
-        strategy: How the model may disagree; None takes the job's.
-        options: What is explained.
-        console: Where progress goes.
+        job: The job; `escalation.explainer` is the reasoner, and `runtime` limits the wait for the manifest's lock.
+        output: The output folder, finalized and locked with LOCK.
+        manifest: Manifest of the output folder. The record of the run is added to it, also on disk.
+        strategy: How the reasoner may disagree; None uses the job's strategy.
+        options: What to explain, and the budget.
+        console: Where to show progress.
 
     Returns:
-        The run's record.
+        The record of the run.
 
     Raises:
-        RagassayError: See `pipeline.errors`; no answer is lost, the same command goes on where it stopped.
+        RagassayError: See `pipeline.errors`. No answer is lost; the same command resumes.
     """
     reasoner = _prepare_reasoner(job.escalation.explainer, options)
     strategy = strategy or reasoner.strategy
@@ -95,12 +95,12 @@ def explain_output(
         _explain(job, reasoner, output, snapshot, manifest, run, options, console)
         run.seconds = round(time.perf_counter() - started, 3)
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
-        _update_manifest(output, manifest, lambda known: known.explained.append(run), math.inf, console)
+        _update_manifest(output, manifest, lambda current: current.explained.append(run), math.inf, console)
         open_explanations(output, strategy).delete_checkpoint()
-        AnswerFiles(output, strategy).delete_written({entry["request"] for _, entry in read_entries(output, strategy)})
+        AnswerFiles(output, strategy).settle({entry["request"] for _, entry in read_entries(output, strategy)})
         return run
 
-    # A run may give other verdicts meanwhile. If that leaves flags without explanations, it is done again, and asks only those.
+    # A concurrent run may replace the verdicts. Then `explain` repeats, and asks only about new flags.
     return read_snapshot(output, explain, checks_all=False)
 
 
@@ -111,89 +111,94 @@ def _explain(
     snapshot: Snapshot,
     manifest: Manifest,
     run: ExplainRun,
-    budget: ExplainOptions,
+    options: ExplainOptions,
     console: Console,
 ) -> None:
-    """Explain, and count in the run's record what came of it."""
+    """Explain the verdicts of a snapshot, and fill the run's record."""
     strategy = Strategy(run.strategy)
-    flagged = read_flagged_rows(snapshot, budget.stratify)
+    flagged = read_flagged_rows(snapshot, options.stratify)
     snapshot.check()
-    chosen = choose_rows(flagged, budget.sentences, budget.stratify is not None, budget.seed)
+    chosen = choose_rows(flagged, options.sentences, options.stratify is not None, options.seed)
+    chosen_keys = flagged.keys[chosen]
     identity = {**reasoner.engine.identify_weights(reasoner), **reasoner.identity(strategy)}
     dataset = open_explanations(output, strategy)
     advice = f"move {output.format_address(dataset.folder)} away"
     dataset.check_settings(manifest.reasoners.get(strategy), identity, f"explanations ({strategy})", advice)
     dataset.discard_uncommitted()
     sentences = dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True))
-    stay = remove_outdated_rows(
-        output, strategy, sentences, set(flagged.keys[chosen].tolist()), AnswerFiles(output, strategy).keep_answers
-    )
-    todo = chosen[~np.isin(flagged.keys[chosen], np.array(sorted(stay), dtype=np.int64))]
+    keep_answers = AnswerFiles(output, strategy).keep_answers
+    explained = remove_outdated_rows(output, strategy, sentences, set(chosen_keys.tolist()), keep_answers)
+    unexplained = chosen[~np.isin(chosen_keys, np.array(sorted(explained), dtype=np.int64))]
     run.flagged = {"responses": len(flagged.keys), "sentences": int(flagged.counts.sum())}
     run.chosen = {"responses": len(chosen), "sentences": int(flagged.counts[chosen].sum())}
-    if len(todo):
+    if len(unexplained):
         wait = job.runtime.wait_seconds
-        _update_manifest(output, manifest, lambda known: known.reasoners.update({strategy: identity}), wait, console)
-        size = int(flagged.counts[todo].sum())
-        console.print(f"{size} flagged sentences of {len(todo)} responses to explain")
-        stage = _make_stage(reasoner, strategy, identity, run.run_id, output, budget)
+        _update_manifest(output, manifest, lambda current: current.reasoners.update({strategy: identity}), wait, console)
+        sentence_count = int(flagged.counts[unexplained].sum())
+        console.print(f"{sentence_count} flagged sentences of {len(unexplained)} responses to explain")
+        stage = _make_stage(reasoner, strategy, identity, run.run_id, output, options)
         with ExitStack() as ray:
             with task(console, "loading", "Ray"):
                 ray.enter_context(ray_session(job.runtime, *compute_needed_resources([stage])))
-            _ask(job.runtime.block_mib, output, flagged, todo, stage, strategy, console, size)
-    count_results(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
+            _ask(job.runtime.block_mib, output, flagged, unexplained, stage, strategy, console, sentence_count)
+    count_results(output, manifest, run, reasoner, {key: sentences[key] for key in chosen_keys.tolist()})
 
 
 def _update_manifest(
     output: Folder, manifest: Manifest, change: Callable[[Manifest], None], wait: float, console: Console
 ) -> None:
-    """Change the manifest as it is by now: runs may have changed it since it was read."""
+    """Apply a change to the manifest on disk, which other runs may have changed, and to the one in memory."""
     with lock_output(output, "explain", wait, console):
-        now = read_manifest(output)
-        change(now)
-        write_manifest(output, now)
+        current = read_manifest(output)
+        change(current)
+        write_manifest(output, current)
     change(manifest)
 
 
-def _prepare_reasoner(explainer: Reasoner | None, budget: ExplainOptions) -> Reasoner:
+def _prepare_reasoner(explainer: Reasoner | None, options: ExplainOptions) -> Reasoner:
+    """Check the reasoner against the options, and resolve its engine settings."""
     if explainer is None:
         raise ConfigError(errors.NO_REASONER)
-    if budget.dollars is not None and explainer.price is None:
+    if options.dollars is not None and explainer.price is None:
         raise ConfigError(errors.NO_PRICE)
-    if budget.dollars is not None and (explainer.replicas.max > 1 or not isinstance(explainer.engine, ServerSettings)):
+    if options.dollars is not None and (explainer.replicas.max > 1 or not isinstance(explainer.engine, ServerSettings)):
         raise ConfigError(errors.BUDGET_OF_SEVERAL)
     if isinstance(explainer.engine, ServerSettings):
-        read_api_key(ModelEndpoint("explain", explainer.model, explainer.engine))  # before anything is touched
+        read_api_key(ModelEndpoint("explain", explainer.model, explainer.engine))  # fails before anything is changed
     return resolve_engine(explainer)
 
 
 def _make_stage(
-    reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: ExplainOptions
+    reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, options: ExplainOptions
 ) -> ExplainStage:
     threads = getattr(reasoner.engine, "threads", None) or max(1, (os.cpu_count() or 1) // reasoner.replicas.max)
-    purse = None
-    if budget.dollars is not None:
-        purse = partial(make_cost_budget, output, strategy, reasoner, budget.dollars)
-    answers = partial(AnswerFiles, output, strategy, read_written_answers(output, strategy))
-    return ExplainStage(reasoner, strategy, dict(identity), run_id, threads, answers, purse)
+    make_budget = None
+    if options.dollars is not None:
+        make_budget = partial(make_cost_budget, output, strategy, reasoner, options.dollars)
+    open_answers = partial(AnswerFiles, output, strategy, read_written_answers(output, strategy))
+    return ExplainStage(reasoner, strategy, dict(identity), run_id, threads, open_answers, make_budget)
 
 
 def _ask(
     block_mib: float,
     output: Folder,
     flagged: FlaggedRows,
-    todo: Ints,
+    unexplained: Ints,
     stage: ExplainStage,
     strategy: Strategy,
     console: Console,
-    size: int,
+    sentence_count: int,
 ) -> None:
-    keys = {key: explanations_partition_key(key) for file in flagged.files for key in file.keys}
-    wanted = group_by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])
-    names = list(keys.values())
-    sink = open_explanations(output, strategy).make_sink(["strategy", *names], explanations_schema(names))
-    kept = answers_folder(strategy)
-    before = len(output.list(kept, ".json"))
-    explaining = task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before)
-    with open_board(1) as board, explaining:
-        run_dataflow(make_row_source(output, wanted, keys), [stage], sink, block_mib, board)
+    partition_keys = {key: explanations_partition_key(key) for file in flagged.files for key in file.keys}
+    keys_by_file = group_by_file(flagged.files, flagged.file_numbers[unexplained], flagged.keys[unexplained])
+    columns = list(partition_keys.values())
+    sink = open_explanations(output, strategy).make_sink(["strategy", *columns], explanations_schema(columns))
+    folder = answers_folder(strategy)
+
+    def count_answers() -> int:
+        return len(output.list(folder, ".json"))
+
+    answers_before = count_answers()
+    progress = task(console, "explaining", "", sentence_count, "sentences", count=lambda: count_answers() - answers_before)
+    with open_board(1) as board, progress:
+        run_dataflow(make_row_source(output, keys_by_file, partition_keys), [stage], sink, block_mib, board)

@@ -1,4 +1,4 @@
-"""Which rows a share takes: laws that hold for any rows."""
+"""Properties of the selection of doubtful rows."""
 
 import math
 from fractions import Fraction
@@ -15,24 +15,29 @@ ROWS = st.lists(ROW, unique_by=lambda row: row[0], max_size=40)
 SHARE = st.integers(0, 100).map(lambda percent: percent / 100)
 
 
-def taken(rows: list[tuple[int, float]], share: float) -> set[int]:
+def select_keys(rows: list[tuple[int, float]], share: float) -> set[int]:
     keys, certainty = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.array([], int), np.array([]))
     return {rows[i][0] for i in select_most_doubtful(keys, certainty, share).tolist()}
 
 
 @given(ROWS, SHARE, SHARE, st.randoms())
-def test_nothing_matters_but_the_rows(rows: list[tuple[int, float]], share: float, more: float, random: object) -> None:
-    found = taken(rows, share)
-    assert len(found) == math.floor(Fraction(str(share)) * len(rows))
+def test_the_selection_does_not_depend_on_the_order(
+    rows: list[tuple[int, float]], share: float, other_share: float, random: object
+) -> None:
+    selected = select_keys(rows, share)
+    assert len(selected) == math.floor(Fraction(str(share)) * len(rows))
     shuffled = rows.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert taken(shuffled, share) == found <= taken(rows, max(share, more))
+    assert select_keys(shuffled, share) == selected <= select_keys(rows, max(share, other_share))
     certainty = dict(rows)
-    left = set(certainty) - found
+    other_keys = set(certainty) - selected
     rank = {key: (math.isnan(value), 0.0 if math.isnan(value) else value, key) for key, value in rows}
-    assert not found or not left or max(rank[key] for key in found) < min(rank[key] for key in left)
+    if selected and other_keys:
+        assert max(rank[key] for key in selected) < min(rank[key] for key in other_keys)
 
 
-@pytest.mark.parametrize(("share", "rows", "whole"), [(0.29, 100, 29), (0.7, 10, 7), (1.0, 3, 3), (0.0, 9, 0), (0.999, 1, 0)])
-def test_a_share_is_what_is_written(share: float, rows: int, whole: int) -> None:
-    assert count_share_rows(share, rows) == whole
+@pytest.mark.parametrize(
+    ("share", "rows", "expected"), [(0.29, 100, 29), (0.7, 10, 7), (1.0, 3, 3), (0.0, 9, 0), (0.999, 1, 0)]
+)
+def test_a_share_is_exact_for_its_decimal_value(share: float, rows: int, expected: int) -> None:
+    assert count_share_rows(share, rows) == expected

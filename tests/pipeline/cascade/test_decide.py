@@ -1,4 +1,4 @@
-"""The judge's decisions over the ensemble's: only what it decided changes, and nothing of the ensemble's numbers."""
+"""A judge's decisions replace verdicts and flags of decided rows, and no scores of the ensemble."""
 
 import math
 from typing import Any
@@ -19,13 +19,13 @@ ROWS = st.lists(st.tuples(KINDS, SENTENCES, st.booleans()), max_size=12)
 
 
 def scored_row(key: int, kind: str, sentences: list[tuple[float, bool]], supported: bool) -> dict[str, Any]:
-    ok = kind != "unscored"
+    is_scored = kind != "unscored"
     flags = [flag for _, flag in sentences]
     return {
-        "row_key": key, "row_id": f"r{key}", "score": 0.5 if ok else None, "threshold": 0.4 if supported else 0.6,
-        "verdict": ("supported" if supported else "hallucinated") if ok else None, "decided_by": "ensemble" if ok else None,
-        "sentences": [{"text": "a", "start": 0, "end": 1, "score": 0.1, "flagged": flag if ok else None} for flag in flags],
-        "flagged_sentences": sum(flags) if ok else None, "status": "ok" if ok else "not_judged", "run_id": "r",
+        "row_key": key, "row_id": f"r{key}", "score": 0.5 if is_scored else None, "threshold": 0.4 if supported else 0.6,
+        "verdict": ("supported" if supported else "hallucinated") if is_scored else None, "decided_by": "ensemble" if is_scored else None,
+        "sentences": [{"text": "a", "start": 0, "end": 1, "score": 0.1, "flagged": flag if is_scored else None} for flag in flags],
+        "flagged_sentences": sum(flags) if is_scored else None, "status": "ok" if is_scored else "not_judged", "run_id": "r",
     }  # fmt: skip
 
 
@@ -35,27 +35,27 @@ def judged_row(key: int, kind: str, sentences: list[tuple[float, bool]]) -> dict
 
 
 @given(ROWS, st.floats(-1, 1), st.integers(0, 6))
-def test_only_what_the_judge_decided_is_its(
-    rows: list[tuple[str, list[tuple[float, bool]], bool]], below: float, begin: int
+def test_only_decided_rows_change(
+    rows: list[tuple[str, list[tuple[float, bool]], bool]], flags_below: float, start: int
 ) -> None:
-    scored = pa.RecordBatch.from_pylist([scored_row(i, *row) for i, row in enumerate(rows)], SCHEMA)[begin:]
-    said = [judged_row(i, kind, sentences) for i, (kind, sentences, _) in enumerate(rows) if kind != "not asked"]
-    table = pa.Table.from_pylist(said[::-1], pa.schema([("row_key", pa.int64()), ("judge", MEMBER)]))
-    after = replace_verdicts(scored, make_decisions(table, "j", below))
+    scored = pa.RecordBatch.from_pylist([scored_row(i, *row) for i, row in enumerate(rows)], SCHEMA)[start:]
+    answers = [judged_row(i, kind, sentences) for i, (kind, sentences, _) in enumerate(rows) if kind != "not asked"]
+    table = pa.Table.from_pylist(answers[::-1], pa.schema([("row_key", pa.int64()), ("judge", MEMBER)]))
+    after = replace_verdicts(scored, make_decisions(table, "j", flags_below))
     assert after.schema == SCHEMA and after.num_rows == scored.num_rows
-    for old, new, (kind, sentences, _) in zip(scored.to_pylist(), after.to_pylist(), rows[begin:], strict=True):
+    for old, new, (kind, sentences, _) in zip(scored.to_pylist(), after.to_pylist(), rows[start:], strict=True):
         if kind != "judged":
             assert new == old
             continue
-        flags = [value < below for value, _ in sentences]
-        worst = min(value for value, _ in sentences)
-        assert (new["decided_by"], new["judge_score"]) == ("j", worst)
-        assert new["verdict"] == ("hallucinated" if any(flags) else "supported") and any(flags) == (worst < below)
+        flags = [value < flags_below for value, _ in sentences]
+        lowest = min(value for value, _ in sentences)
+        assert (new["decided_by"], new["judge_score"]) == ("j", lowest)
+        assert new["verdict"] == ("hallucinated" if any(flags) else "supported") and any(flags) == (lowest < flags_below)
         assert [s["flagged"] for s in new["sentences"]] == flags and new["flagged_sentences"] == sum(flags)
-        ours = ("score", "threshold", "probability", "status", "row_id")
-        assert {name: new[name] for name in ours} == {name: old[name] for name in ours}
+        unchanged = ("score", "threshold", "probability", "status", "row_id")
+        assert {name: new[name] for name in unchanged} == {name: old[name] for name in unchanged}
         assert [s["score"] for s in new["sentences"]] == [s["score"] for s in old["sentences"]]
-    again = replace_verdicts(after, make_decisions(table, "j", below))
+    again = replace_verdicts(after, make_decisions(table, "j", flags_below))
     assert again.equals(after)
 
 
@@ -68,7 +68,7 @@ def test_other_sentences_are_refused() -> None:
         replace_verdicts(scored, make_decisions(table, "j", 0.0))
 
 
-def test_of_nothing_comes_nothing() -> None:
+def test_an_empty_table_has_no_decisions() -> None:
     empty = make_decisions(pa.table({"row_key": pa.array([], pa.int64()), "judge": pa.array([], MEMBER)}), "j", 0.0)
     assert (
         not len(empty.scores)

@@ -1,4 +1,4 @@
-"""Answers are read as they are or not at all; evidence counts only where the context has it."""
+"""Parsing of answers, and evidence in the context."""
 
 import json
 from typing import Any
@@ -18,29 +18,30 @@ GOOD = {"evidence": "opens at 9 a.m.", "reason": "The passage says nine.", "cate
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("text", "error"),
     [
-        ("no JSON at all", "no JSON"),
-        (json.dumps(GOOD)[:-5], "no JSON"),
-        ("[]", "no JSON object"),
-        ('"reason"', "no JSON object"),
+        ("no JSON at all", "not JSON"),
+        (json.dumps(GOOD)[:-5], "not JSON"),
+        ("[]", "not a JSON object"),
+        ('"reason"', "not a JSON object"),
         (json.dumps({**GOOD, "category": "not a hallucination"}), "'not a hallucination' is not in the list"),
         (json.dumps({**GOOD, "category": None}), "no text 'category'"),
         (json.dumps({**GOOD, "reason": ["a"]}), "no text 'reason'"),
         (json.dumps({"reason": "r", "category": "added"}), "no text 'evidence'"),
         (json.dumps({**GOOD, "reason": "  "}), "no reason"),
-        (f"NOT A HALLUCINATION {json.dumps(GOOD)}", "no JSON"),
+        (f"NOT A HALLUCINATION {json.dumps(GOOD)}", "not JSON"),
     ],
 )
-def test_what_is_no_answer_is_no_guess(said: str, error: str) -> None:
-    found = read_answer(said, Strategy.CATEGORIZED, CATEGORIES, PASSAGES)
-    assert found.status is AnswerStatus.UNREADABLE and error in (found.error or "")
-    assert (found.category, found.reason, found.evidence, found.consistent) == (None, None, None, None)
+def test_an_unreadable_answer_has_no_values(text: str, error: str) -> None:
+    explanation = read_answer(text, Strategy.CATEGORIZED, CATEGORIES, PASSAGES)
+    assert explanation.status is AnswerStatus.UNREADABLE and error in (explanation.error or "")
+    values = explanation.category, explanation.reason, explanation.evidence, explanation.consistent
+    assert values == (None, None, None, None)
 
 
-def test_strategies() -> None:
-    def read(strategy: Strategy, **said: str) -> Any:
-        return read_answer(json.dumps({**GOOD, **said}), strategy, CATEGORIES, PASSAGES)
+def test_agreement_depends_on_the_strategy() -> None:
+    def read(strategy: Strategy, **changes: str) -> Any:
+        return read_answer(json.dumps({**GOOD, **changes}), strategy, CATEGORIES, PASSAGES)
 
     assert read(Strategy.VANILLA, reason="UNKNOWN").consistent is None
     assert read(Strategy.FALLBACK).consistent is True and read(Strategy.FALLBACK).category is None
@@ -70,24 +71,24 @@ def test_strategies() -> None:
         ("badge always", None),
     ],
 )
-def test_a_quote_is_found_but_for_case_and_marks(quote: str, text: str | None) -> None:
-    found = find_quote(quote, PASSAGES)
-    assert (found.text if found else None) == text
+def test_a_quote_is_found_regardless_of_case_and_marks(quote: str, text: str | None) -> None:
+    evidence = find_quote(quote, PASSAGES)
+    assert (evidence.text if evidence else None) == text
 
 
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=4), st.data())
-def test_evidence_is_what_stands_at_its_place(passages: list[str], data: st.DataObject) -> None:
+def test_evidence_is_the_text_at_its_offsets(passages: list[str], data: st.DataObject) -> None:
     passage = data.draw(st.sampled_from(passages))
     start = data.draw(st.integers(0, len(passage)))
     end = data.draw(st.integers(start, len(passage)))
-    found = find_quote(passage[start:end], passages)
-    if found is not None:
-        assert passages[found.passage][found.start : found.end] == found.text
+    evidence = find_quote(passage[start:end], passages)
+    if evidence is not None:
+        assert passages[evidence.passage][evidence.start : evidence.end] == evidence.text
 
 
 @given(st.lists(st.sampled_from(["red", "Shop", "opens", "9", "a.m.", "İ", "ß"]), min_size=2, max_size=8), st.integers(0, 6))
 def test_whole_words_of_a_passage_are_found(words: list[str], start: int) -> None:
     passage = " ".join(words)
     quote = " ".join(words[min(start, len(words) - 2) :])
-    found = find_quote(quote.upper() if "ß" not in quote and "İ" not in quote else quote, [passage])
-    assert (found is not None) == (len(quote.strip(" \"'.…")) >= 3)
+    evidence = find_quote(quote.upper() if "ß" not in quote and "İ" not in quote else quote, [passage])
+    assert (evidence is not None) == (len(quote.strip(" \"'.…")) >= 3)

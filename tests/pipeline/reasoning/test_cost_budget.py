@@ -1,4 +1,4 @@
-"""A budget is never overdrawn, whatever comes back and in whatever order."""
+"""A budget is never exceeded, for any answers in any order."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,33 +20,33 @@ ANSWER = st.tuples(st.integers(1, 100), st.integers(0, 50), st.booleans())
 
 
 @given(st.integers(0, 2000), st.lists(ANSWER, max_size=30))
-def test_what_is_spent_is_within_the_budget(budget: int, answers: list[tuple[int, int, bool]]) -> None:
-    purse = CostBudget(PRICE, budget / MILLION, 50)
-    spent = 0
+def test_the_cost_is_within_the_budget(dollars: int, answers: list[tuple[int, int, bool]]) -> None:
+    budget = CostBudget(PRICE, dollars / MILLION, 50)
+    cost = 0
 
-    def ask(one: tuple[int, int, bool]) -> bool:
-        nonlocal spent
-        if not purse.reserve(CHAT):
+    def ask(answer: tuple[int, int, bool]) -> bool:
+        nonlocal cost
+        if not budget.reserve(CHAT):
             return False
-        prompt, completion, trouble = one
-        spent += prompt + 2 * completion
-        text = None if trouble else "{}"
-        purse.settle(
-            CHAT, Completion(AnswerStatus.ERROR if trouble else AnswerStatus.OK, text, 0 if trouble else prompt, completion)
-        )
+        prompt_tokens, completion_tokens, is_failed = answer
+        cost += prompt_tokens + 2 * completion_tokens
+        if is_failed:
+            completion = Completion(AnswerStatus.ERROR, None, 0, completion_tokens)
+        else:
+            completion = Completion(AnswerStatus.OK, "{}", prompt_tokens, completion_tokens)
+        budget.settle(CHAT, completion)
         return True
 
     with ThreadPoolExecutor(4) as threads:
-        sent = list(threads.map(ask, answers))
-    assert spent <= budget
-    if not all(sent) and not any(trouble for _, _, trouble in answers):
-        assert (
-            budget - spent <= count_max_tokens(CHAT) + 2 * 50
-        )  # up to rounding, no question that there was money for was left out
+        is_sent = list(threads.map(ask, answers))
+    assert cost <= dollars
+    if not all(is_sent) and not any(is_failed for _, _, is_failed in answers):
+        # Up to rounding, every affordable question is sent.
+        assert dollars - cost <= count_max_tokens(CHAT) + 2 * 50
 
 
-def test_a_server_that_does_not_count_takes_no_budget() -> None:
-    purse = CostBudget(PRICE, 1.0, 50)
-    assert purse.reserve(CHAT)
+def test_a_server_without_token_counts_is_refused() -> None:
+    budget = CostBudget(PRICE, 1.0, 50)
+    assert budget.reserve(CHAT)
     with raises("explain.no-usage"):
-        purse.settle(CHAT, Completion(AnswerStatus.OK, "{}"))
+        budget.settle(CHAT, Completion(AnswerStatus.OK, "{}"))
