@@ -1,4 +1,4 @@
-"""`escalate` through real Ray: killed in the middle, and run again."""
+"""`escalate` with real Ray resumes after it was killed."""
 
 import os
 import signal
@@ -13,29 +13,37 @@ import yaml
 
 from tests.chat_server import Reply
 from tests.jobs.conftest import committed_rows, here, manifest, ragassay, start, wait_for, write_job
-from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
+from tests.jobs.second_pass.escalate.conftest import (
+    Judge,
+    check_verdicts,
+    get_question,
+    read_escalated,
+    read_scored,
+    reply_honestly,
+    select_doubtful,
+)
 
 pytestmark = pytest.mark.soak
 
 
-def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(scored: Path, judge: Judge, tmp_path: Path) -> None:
-    """The judge answers until something is committed, and then holds its tongue until the driver is dead."""
+def test_a_resumed_escalate_keeps_committed_answers(scored: Path, judge: Judge, tmp_path: Path) -> None:
+    """The judge answers until rows are committed, then not until the driver is dead."""
     dead, silent = threading.Event(), threading.Event()
     answered: list[str] = []
     lost: list[str] = []
 
     def reply(body: dict[str, Any]) -> Reply:
         if silent.is_set() and not dead.is_set():
-            lost.append(asked(body))
+            lost.append(get_question(body))
             dead.wait(120)
             return 503, {"error": {"message": "gone"}}
-        answered.append(asked(body))
-        return judges(body)
+        answered.append(get_question(body))
+        return reply_honestly(body)
 
     _, config = judge(reply, engine={"concurrency": 1}, share=0.5)
     write_job(config, yaml.safe_load(config.read_text()), runtime={"block_mib": 0.002})
-    before = by_key(scored)
-    wanted = doubtful(before.values(), 0.5)
+    before = read_scored(scored)
+    wanted = select_doubtful(before.values(), 0.5)
     first = start("escalate", scored, "--config", config, log=tmp_path / "first.log")
     wait_for(lambda: committed_rows(scored, "_escalating") > 0, first)
     silent.set()
@@ -53,9 +61,9 @@ def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(scored: Pa
     dead.set()
     done = ragassay("escalate", scored, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert set(outcomes(scored)) == wanted and {row["status"] for row in outcomes(scored).values()} == {"ok"}
-    check(scored, before)
-    # What was committed is not asked again. A sentence that another response to the same question has may be.
+    assert set(read_escalated(scored)) == wanted and {row["status"] for row in read_escalated(scored).values()} == {"ok"}
+    check_verdicts(scored, before)
+    # Committed answers are not requested again, unless another response to the same question has the same sentence.
     questions = {
         key: (before[key]["question"].splitlines()[0], [s["text"] for s in before[key]["sentences"]]) for key in wanted
     }
@@ -64,9 +72,9 @@ def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(scored: Pa
     again = Counter(answered) - asked_before
     assert set(again) <= open_texts and done_texts <= set(asked_before)
     (run,) = [run for run in manifest(scored)["runs"] if run["escalation"]]
-    found = run["escalation"]
-    assert (found["chosen"], found["decided"], found["sent"]) == (len(wanted),) * 3
-    assert found["usage"]["prompts"] == sum(row["usage"]["prompts"] for row in outcomes(scored).values())
+    record = run["escalation"]
+    assert (record["chosen"], record["decided"], record["sent"]) == (len(wanted),) * 3
+    assert record["usage"]["prompts"] == sum(row["usage"]["prompts"] for row in read_escalated(scored).values())
     total = len(answered)
     assert here("escalate", scored, "--config", config).returncode == 0 and len(answered) == total
     assert not (scored / "_escalating").exists()

@@ -13,7 +13,7 @@ import pytest
 from tests.chat_server import Serve, completion
 from tests.conftest import OBJECT_STORE, example_rows, free_port, write_logs
 from tests.jobs.conftest import here, write_job
-from tests.jobs.second_pass.explain.conftest import explains, questions
+from tests.jobs.second_pass.explain.conftest import count_questions, reply_honestly
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def test_logs_and_output_can_be_in_an_object_store(
             client.upload_file(str(path), "audit", f"logs/dt=2026-11-0{day}/a.parquet")
         query = f"?endpoint_override={endpoint}&region=us-east-1"
         novelty = {"name": "novelty", "kind": "novelty"}
-        model = serve(explains)
+        model = serve(reply_honestly)
         reasoner = {"model": "m", "engine": {"kind": "server", "base_url": model.url}}
         settings = {
             "members": {"detectors": [novelty]},
@@ -68,7 +68,7 @@ def test_logs_and_output_can_be_in_an_object_store(
             assert result.returncode == 0, result.stdout + result.stderr
         flagged = sum(table["flagged_sentences"].to_pylist())
         explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
-        assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 1
+        assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(count_questions(model).values()) == 1
         engine = {"kind": "server", "base_url": serve(lambda _: completion({"No": 0.7, "Yes": 0.2})).url}
         judge = {"judge": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
         config = write_job(tmp_path / "cascade.yaml", settings, members={"slms": []}, escalation={**judge})

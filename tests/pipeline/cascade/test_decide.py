@@ -22,11 +22,19 @@ def scored_row(key: int, kind: str, sentences: list[tuple[float, bool]], support
     is_scored = kind != "unscored"
     flags = [flag for _, flag in sentences]
     return {
-        "row_key": key, "row_id": f"r{key}", "score": 0.5 if is_scored else None, "threshold": 0.4 if supported else 0.6,
-        "verdict": ("supported" if supported else "hallucinated") if is_scored else None, "decided_by": "ensemble" if is_scored else None,
-        "sentences": [{"text": "a", "start": 0, "end": 1, "score": 0.1, "flagged": flag if is_scored else None} for flag in flags],
-        "flagged_sentences": sum(flags) if is_scored else None, "status": "ok" if is_scored else "not_judged", "run_id": "r",
-    }  # fmt: skip
+        "row_key": key,
+        "row_id": f"r{key}",
+        "score": 0.5 if is_scored else None,
+        "threshold": 0.4 if supported else 0.6,
+        "verdict": ("supported" if supported else "hallucinated") if is_scored else None,
+        "decided_by": "ensemble" if is_scored else None,
+        "sentences": [
+            {"text": "a", "start": 0, "end": 1, "score": 0.1, "flagged": flag if is_scored else None} for flag in flags
+        ],
+        "flagged_sentences": sum(flags) if is_scored else None,
+        "status": "ok" if is_scored else "not_judged",
+        "run_id": "r",
+    }
 
 
 def judged_row(key: int, kind: str, sentences: list[tuple[float, bool]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`evaluate --cascade`: quality against cost, from never to always."""
+"""`evaluate --cascade`: quality and cost for every share of responses sent to the judge."""
 
 import io
 import json
@@ -22,26 +22,26 @@ from ragassay.pipeline.calibration.metrics import compute_auroc
 from tests.chat_server import Reply, completion
 from tests.jobs.conftest import here, resamples
 from tests.jobs.evaluation.conftest import job
-from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, judges, outcomes
+from tests.jobs.second_pass.escalate.conftest import Judge, get_question, read_escalated, read_scored, reply_honestly
 from tests.jobs.second_pass.explain.test_explain import finalize
 from tests.raises import fails
 
 pytestmark = pytest.mark.usefixtures("without_ray")
 
 
-def evaluated(output: Path, resamples: int = 200) -> Evaluation:
+def evaluate_cascade(output: Path, resamples: int = 200) -> Evaluation:
     folder = open_folder(str(output))
     return evaluate(folder, read_manifest(folder), LabelSource("label"), resamples=resamples, cascade=True)
 
 
-def curve_of(found: Evaluation) -> CascadeCurve:
-    assert found.cascade is not None
-    return found.cascade
+def get_curve(evaluation: Evaluation) -> CascadeCurve:
+    assert evaluation.cascade is not None
+    return evaluation.cascade
 
 
 @pytest.fixture
 def escalated(scored: Path, judge: Judge) -> Callable[..., Path]:
-    def run(reply: Callable[[dict[str, Any]], Reply] = judges, **section: Any) -> Path:
+    def run(reply: Callable[[dict[str, Any]], Reply] = reply_honestly, **section: Any) -> Path:
         _, config = judge(reply, **{"share": 1, **section})
         done = here("escalate", scored, "--config", config)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -50,28 +50,28 @@ def escalated(scored: Path, judge: Judge) -> Callable[..., Path]:
     return run
 
 
-def test_the_ends_are_the_ensemble_and_the_judge(escalated: Callable[..., Path]) -> None:
+def test_the_curve_starts_at_the_ensemble_and_ends_at_the_judge(escalated: Callable[..., Path]) -> None:
     output = escalated()
-    found = evaluated(output)
-    curve = curve_of(found)
-    lines = {line.name: line.measures for line in found.comparisons[-1].scores}
+    evaluation = evaluate_cascade(output)
+    curve = get_curve(evaluation)
+    lines = {line.name: line.measures for line in evaluation.comparisons[-1].scores}
     first, last = curve.points[0].measures, curve.points[-1].measures
     ensemble = lines["ensemble, as finalized"]
     assert first["balanced_accuracy"].value == pytest.approx(ensemble["balanced_accuracy"].value)
     assert first["auroc"].value == pytest.approx(ensemble["auroc"].value)
     assert lines["cascade, as finalized"]["balanced_accuracy"].value == 1.0
     assert [last[name].value for name in last] == [1.0, 1.0, 1.0] and curve.rows == curve.labeled == 180
-    rows = [row for row in by_key(output).values() if row["status"] == "ok"]
-    good = np.array([row["label"] == "correct" for row in rows])
-    passed = np.array([row["score"] > row["threshold"] for row in rows])
-    caught, flagged = (~good & ~passed).sum(), (~passed).sum()
-    assert first["f1_hallucinated"].value == pytest.approx(2 * caught / (flagged + (~good).sum()))
-    assert first["auroc"].value == pytest.approx(compute_auroc(np.array([row["score"] for row in rows]), good))
+    rows = [row for row in read_scored(output).values() if row["status"] == "ok"]
+    is_correct = np.array([row["label"] == "correct" for row in rows])
+    is_supported = np.array([row["score"] > row["threshold"] for row in rows])
+    caught, flagged = (~is_correct & ~is_supported).sum(), (~is_supported).sum()
+    assert first["f1_hallucinated"].value == pytest.approx(2 * caught / (flagged + (~is_correct).sum()))
+    assert first["auroc"].value == pytest.approx(compute_auroc(np.array([row["score"] for row in rows]), is_correct))
 
 
-def test_every_order_begins_and_ends_alike_and_cost_only_rises(escalated: Callable[..., Path]) -> None:
+def test_all_orders_have_equal_ends_and_increasing_cost(escalated: Callable[..., Path]) -> None:
     output = escalated()
-    curve = curve_of(evaluated(output))
+    curve = get_curve(evaluate_cascade(output))
     assert list(curve.orders) == ["uncertainty", "a", "b", "random"] and curve.when == "uncertainty"
     for metric in ("balanced_accuracy", "f1_hallucinated", "auroc"):
         orders = [curve.orders[name][metric] for name in curve.orders]
@@ -81,43 +81,49 @@ def test_every_order_begins_and_ends_alike_and_cost_only_rises(escalated: Callab
     assert [point.escalated for point in curve.points] == [9 * i for i in range(21)]
     tokens = [point.tokens for point in curve.points]
     assert tokens == sorted(tokens) and tokens[0] == 0
-    assert tokens[-1] == sum(row["usage"]["tokens_computed"] for row in outcomes(output).values())
+    assert tokens[-1] == sum(row["usage"]["tokens_computed"] for row in read_escalated(output).values())
 
 
-def test_an_honest_judge_is_worth_it_and_a_blind_one_is_not(escalated: Callable[..., Path], scored: Path) -> None:
-    honest = curve_of(evaluated(escalated()))
-    share = honest.sufficient_share["balanced_accuracy"]
+def test_quality_increases_with_an_honest_judge_and_decreases_with_a_random_one(
+    escalated: Callable[..., Path], scored: Path
+) -> None:
+    honest_judge = get_curve(evaluate_cascade(escalated()))
+    share = honest_judge.sufficient_share["balanced_accuracy"]
     assert share is not None and 0.2 < share <= 1
-    values = {point.share: point.measures["balanced_accuracy"].value for point in honest.points}
+    values = {point.share: point.measures["balanced_accuracy"].value for point in honest_judge.points}
     assert values[0.0] < values[0.5] < values[1.0] == 1.0
-    (scored / "escalated").rename(scored / "gone")
+    (scored / "escalated").rename(scored / "moved")
     finalize(scored, job())
-    blind = curve_of(
-        evaluated(escalated(lambda body: completion({"Yes": 0.4, "No": 0.3 + 0.2 * (crc32(asked(body).encode()) % 2)})))
+    random_judge = get_curve(
+        evaluate_cascade(
+            escalated(lambda body: completion({"Yes": 0.4, "No": 0.3 + 0.2 * (crc32(get_question(body).encode()) % 2)}))
+        )
     )
-    assert (blind.sufficient_share["balanced_accuracy"] or 0) <= 0.1
-    assert blind.points[-1].measures["balanced_accuracy"].value < blind.points[0].measures["balanced_accuracy"].value
+    assert (random_judge.sufficient_share["balanced_accuracy"] or 0) <= 0.1
+    assert (
+        random_judge.points[-1].measures["balanced_accuracy"].value < random_judge.points[0].measures["balanced_accuracy"].value
+    )
 
 
-def test_a_curve_of_some_says_where_it_ends(escalated: Callable[..., Path]) -> None:
+def test_a_partial_curve_reports_its_last_share(escalated: Callable[..., Path]) -> None:
     output = escalated(share=0.4)
-    found = evaluated(output)
-    curve = curve_of(found)
+    evaluation = evaluate_cascade(output)
+    curve = get_curve(evaluation)
     assert (curve.rows, curve.labeled) == (72, 180)
-    text = printed(found)
+    text = print_text(evaluation)
     assert "judge has decided 72 of 180" in text and "40%" in text and "escalation.share: 1" in text
 
 
-def printed(found: Evaluation, width: int = 100) -> str:
+def print_text(evaluation: Evaluation, width: int = 100) -> str:
     page = io.StringIO()
-    print_evaluation(found, Console(file=page, width=width, soft_wrap=True))
+    print_evaluation(evaluation, Console(file=page, width=width, soft_wrap=True))
     return page.getvalue()
 
 
-def test_it_fits_a_hundred_columns_and_the_json_has_it(escalated: Callable[..., Path]) -> None:
+def test_tables_fit_a_hundred_columns_and_the_json_has_the_curve(escalated: Callable[..., Path]) -> None:
     output = escalated(when="a")
-    found = evaluated(output)
-    text = printed(found)
+    evaluation = evaluate_cascade(output)
+    text = print_text(evaluation)
     assert all(len(line) <= 100 for line in text.splitlines())
     part = text[text.index("cascade: judge decides") : text.index("Smallest share")]
     assert "by a" in part and "100%" in part and "…" not in part
@@ -127,7 +133,7 @@ def test_it_fits_a_hundred_columns_and_the_json_has_it(escalated: Callable[..., 
     assert data["when"] == "a" and len(data["points"]) == 21 and data["points"][10]["measures"]["auroc"]["low"] is not None
 
 
-def test_on_the_command_line_and_without_resamples(escalated: Callable[..., Path]) -> None:
+def test_the_command_prints_the_curve_without_resamples(escalated: Callable[..., Path]) -> None:
     output = escalated()
     done = here("evaluate", output, "--label", "label", "--cascade", *resamples(output.parent, 0))
     assert done.returncode == 0 and "cascade: judge decides" in done.stdout and "Smallest share" not in done.stdout
@@ -136,12 +142,12 @@ def test_on_the_command_line_and_without_resamples(escalated: Callable[..., Path
     assert len(plain.stdout.splitlines()) <= 10 and "\ncascade " in plain.stdout
 
 
-def test_without_a_judge_it_says_how_to_get_one(scored: Path) -> None:
+def test_an_output_without_a_judge_is_refused(scored: Path) -> None:
     done = here("evaluate", scored, "--label", "label", "--cascade")
     fails(done, "evaluate.no-judged-labels")
 
 
-def test_the_report_shows_who_decided_and_the_curve(escalated: Callable[..., Path]) -> None:
+def test_the_report_shows_the_judge_and_the_curve(escalated: Callable[..., Path]) -> None:
     output = escalated(share=0.4)
     done = here("report", output, "--label", "label", *resamples(output.parent, 20))
     assert done.returncode == 0, done.stderr
@@ -151,9 +157,9 @@ def test_the_report_shows_who_decided_and_the_curve(escalated: Callable[..., Pat
     assert here("compare", output).returncode == 0
 
 
-def test_exports_and_drift_go_by_the_verdicts_in_force(escalated: Callable[..., Path], tmp_path: Path) -> None:
+def test_exports_and_drift_use_the_judges_verdicts(escalated: Callable[..., Path], tmp_path: Path) -> None:
     output = escalated()
-    rows = by_key(output).values()
+    rows = read_scored(output).values()
     done = here("export", output, tmp_path / "passed.parquet", "--format", "parquet")
     assert done.returncode == 0, done.stderr
     passed = pq.read_table(tmp_path / "passed.parquet")["row_id"].to_pylist()

@@ -1,4 +1,4 @@
-"""What stands in `escalated/`: one outcome a row, whatever runs that were killed have left; and what is asked about."""
+"""`escalated/` has one outcome per row after interrupted runs, and only unanswered rows are asked about."""
 
 import tempfile
 from pathlib import Path
@@ -20,49 +20,51 @@ OUTCOME = st.tuples(st.integers(0, 8), st.sampled_from(["ok", "error", "no_answe
 FILES = st.lists(st.lists(OUTCOME, min_size=1, max_size=6), max_size=4)
 
 
-def rows_of(keys: list[tuple[int, str]]) -> pa.Table:
+def make_table(keys: list[tuple[int, str]]) -> pa.Table:
     rows = [{"row_key": key, "row_id": f"r{key}", "status": status, "run_id": "r"} for key, status in keys]
     return pa.Table.from_pylist(rows, escalated_schema([]))
 
 
 @given(FILES)
-def test_one_outcome_stays_and_it_is_no_error_if_there_is_another(files: list[list[tuple[int, str]]]) -> None:
+def test_one_outcome_per_row_remains_and_errors_are_dropped_first(files: list[list[tuple[int, str]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         output = open_folder(folder)
         for number, rows in enumerate(files):
             path = Path(folder) / "escalated" / f"dt={number % 2}" / f"{number}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(rows_of(rows), path)
+            pq.write_table(make_table(rows), path)
         drop_superseded(output)
-        found = read_outcomes(output)
-        everything = [outcome for rows in files for outcome in rows]
-        assert sorted(found.keys.tolist()) == sorted({key for key, _ in everything})
-        errors = {key for key, _ in everything} - {key for key, status in everything if status != "error"}
-        assert set(found.keys[found.is_error].tolist()) == errors
-        before = found.keys.tolist()
+        remaining = read_outcomes(output)
+        outcomes = [outcome for rows in files for outcome in rows]
+        assert sorted(remaining.keys.tolist()) == sorted({key for key, _ in outcomes})
+        errors = {key for key, _ in outcomes} - {key for key, status in outcomes if status != "error"}
+        assert set(remaining.keys[remaining.is_error].tolist()) == errors
+        before = remaining.keys.tolist()
         drop_superseded(output)
         assert read_outcomes(output).keys.tolist() == before
 
 
 @given(st.integers(0, 12), st.sets(st.integers(0, 11)), st.dictionaries(st.integers(0, 19), st.booleans()), st.integers(0, 9))
-def test_every_chosen_row_is_answered_or_asked_about_and_never_both(
-    rows: int, chosen: set[int], known: dict[int, bool], cut: int
+def test_every_selected_row_is_either_answered_or_asked_about(
+    rows: int, selected: set[int], known_errors: dict[int, bool], cut: int
 ) -> None:
-    """Of 20 rows the first are at hand, in two files; the others are of another night."""
+    """The first of 20 rows are candidates in two files; the others are in an earlier partition."""
     keys = np.arange(rows)
     files = [DataFile("a", "1"), DataFile("a", "2")]
-    numbers = (keys >= cut).astype(np.int64)
-    found = Candidates(files, numbers, keys, keys.astype(np.float64), np.zeros(rows, bool), None)
-    places = np.array([key for key in sorted(chosen) if key < rows], dtype=np.int64)
-    there = np.array(sorted(known), dtype=np.int64)
-    failed = np.array([known[key] for key in there.tolist()], dtype=bool)
-    outcome = Outcomes(there, failed, (there >= rows).astype(np.int64), ["a", "b"])
-    wanted = select_unanswered(found, places, outcome, ScoredDataset(None, (DataFile("b", "3"),)))
-    asked = [key for file in wanted.values() for key in file.tolist()]
-    answered = {key for key, bad in known.items() if not bad}
+    file_numbers = (keys >= cut).astype(np.int64)
+    candidates = Candidates(files, file_numbers, keys, keys.astype(np.float64), np.zeros(rows, bool), None)
+    indices = np.array([key for key in sorted(selected) if key < rows], dtype=np.int64)
+    known_keys = np.array(sorted(known_errors), dtype=np.int64)
+    is_error = np.array([known_errors[key] for key in known_keys.tolist()], dtype=bool)
+    outcomes = Outcomes(known_keys, is_error, (known_keys >= rows).astype(np.int64), ["a", "b"])
+    earlier_file = DataFile("b", "3")
+    unanswered = select_unanswered(candidates, indices, outcomes, ScoredDataset(None, (earlier_file,)))
+    asked = [key for file_keys in unanswered.values() for key in file_keys.tolist()]
+    answered = {key for key, failed in known_errors.items() if not failed}
+    errors = set(known_errors) - answered
     assert len(asked) == len(set(asked)) and not set(asked) & answered
-    assert set(places.tolist()) <= set(asked) | answered
-    assert set(asked) == (set(places.tolist()) - set(known)) | {key for key, bad in known.items() if bad}
-    for file, found_keys in wanted.items():
-        for key in found_keys.tolist():
-            assert file == (DataFile("b", "3") if key >= rows else files[key >= cut])
+    assert set(indices.tolist()) <= set(asked) | answered
+    assert set(asked) == (set(indices.tolist()) - set(known_errors)) | errors
+    for file, file_keys in unanswered.items():
+        for key in file_keys.tolist():
+            assert file == (earlier_file if key >= rows else files[key >= cut])

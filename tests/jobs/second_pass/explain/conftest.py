@@ -18,7 +18,7 @@ SENTENCE = "flagged_sentence"
 
 @pytest.fixture(scope="session")
 def flagged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three days, 180 responses of two sentences, 30 % of them flagged."""
+    """Three days: 180 responses of two sentences; 30% are flagged."""
     days = dict(list(labeled_days().items())[:3])
     return write_output(tmp_path_factory.mktemp("explain") / "out", days, job())
 
@@ -28,38 +28,41 @@ def flagged(flagged_once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(flagged_once, tmp_path / "out"))
 
 
-def asked(body: dict[str, Any]) -> dict[str, Any]:
-    """What a request is about."""
+def read_question(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the data of a request."""
     data: dict[str, Any] = json.loads(body["messages"][-1]["content"])
     return data
 
 
-def told(text: str, tokens: tuple[int, int] = (900, 60), finish: str = "stop") -> Reply:
+def make_reply(text: str, tokens: tuple[int, int] = (900, 60), finish: str = "stop") -> Reply:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish, "logprobs": None}
     usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
     return 200, {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
 
 
-def explains(body: dict[str, Any]) -> Reply:
-    """An honest model: what was signed by anybody is added, whatever else was flagged stands in the first passage."""
-    about = asked(body)
-    added = "signed" in about[SENTENCE]
-    said = {"evidence": "" if added else about["passages"][0], "reason": "Nobody signs in the passages."}
+def reply_honestly(body: dict[str, Any]) -> Reply:
+    """Reply as an honest model: a sentence with a signature is added, any other one is in the first passage."""
+    question = read_question(body)
+    is_added = "signed" in question[SENTENCE]
+    answer = {"evidence": "" if is_added else question["passages"][0], "reason": "Nobody signs in the passages."}
     properties = body["response_format"]["json_schema"]["schema"]["properties"]
     if "category" in properties:
-        said["category"] = "added" if added else "not_a_hallucination"
-    elif not added:
-        said["reason"] = "UNKNOWN"
-    return told(json.dumps(said))
+        answer["category"] = "added" if is_added else "not_a_hallucination"
+    elif not is_added:
+        answer["reason"] = "UNKNOWN"
+    return make_reply(json.dumps(answer))
 
 
-def questions(server: Server) -> Counter[tuple[str, str]]:
-    """How often the server was asked about each response's sentence."""
-    return Counter((asked(body)["question"] + asked(body)["response"], asked(body)[SENTENCE]) for body in server.bodies)
+def count_questions(server: Server) -> Counter[tuple[str, str]]:
+    """Count the requests about each sentence of each response."""
+    return Counter(
+        (read_question(body)["question"] + read_question(body)["response"], read_question(body)[SENTENCE])
+        for body in server.bodies
+    )
 
 
-def flags(output: Path) -> set[tuple[int, int]]:
-    """(row_key, sentence) of everything that is flagged."""
+def read_flags(output: Path) -> set[tuple[int, int]]:
+    """Return (row_key, sentence index) of every flagged sentence."""
     return {
         (row["row_key"], number)
         for row in read_rows(output)
@@ -68,23 +71,23 @@ def flags(output: Path) -> set[tuple[int, int]]:
     }
 
 
-def outcomes(output: Path, strategy: str) -> dict[tuple[int, int], dict[str, Any]]:
-    """(row_key, sentence) -> what is written; a sentence that is written twice is a fault."""
-    found: dict[tuple[int, int], dict[str, Any]] = {}
+def read_explanations(output: Path, strategy: str) -> dict[tuple[int, int], dict[str, Any]]:
+    """Read explanations: (row_key, sentence index) -> row and entry. Fails if a sentence occurs twice."""
+    entries: dict[tuple[int, int], dict[str, Any]] = {}
     for row in read_rows(output, "explanations") if (output / "explanations").exists() else []:
         if row["strategy"] == strategy:
             for entry in row["explanations"]:
-                place = row["row_key"], entry["sentence"]
-                assert place not in found
-                found[place] = {**row, **entry}
-    return found
+                key = row["row_key"], entry["sentence"]
+                assert key not in entries
+                entries[key] = {**row, **entry}
+    return entries
 
 
 @pytest.fixture
 def model(serve: Serve, tmp_path: Path) -> Callable[..., tuple[Server, Path]]:
     """Start a scripted server, and write a job file that names it."""
 
-    def start(reply: Callable[[dict[str, Any]], Reply] = explains, **more: Any) -> tuple[Server, Path]:
+    def start(reply: Callable[[dict[str, Any]], Reply] = reply_honestly, **more: Any) -> tuple[Server, Path]:
         server = serve(reply)
         settings = {"kind": "server", "base_url": server.url, "retries": 2, **more.pop("engine", {})}
         explainer = {"model": "m", "engine": settings, **more}

@@ -1,4 +1,4 @@
-"""The reasoner's disagreement with flags: labels for other commands, counts per member, the paper's tables."""
+"""The reasoner's disagreement with flags: labels for other commands, counts per member, and the paper's tables."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ from ragassay.pipeline.reasoning.categories import CATEGORIES, DETECTOR_CATEGORI
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
 from tests.jobs.conftest import here, manifest, read_rows, resamples
-from tests.jobs.second_pass.explain.conftest import flags, outcomes
+from tests.jobs.second_pass.explain.conftest import read_explanations, read_flags
 from tests.jobs.second_pass.explain.test_explain import Model
 from tests.raises import fails
 
@@ -42,17 +42,17 @@ def test_calibrate_evaluate_and_tune_read_weak_labels(explained: tuple[Path, Pat
     assert done.returncode == 0 and "weak labels" in done.stdout, done.stdout + done.stderr
     written = pq.read_table(labels).to_pylist()
     assert {row["labeled_by"] for row in written} == {"m"} and all(row["weak"] for row in written)
-    assert sum(len(row["sentence_labels"]) for row in written) == len(flags(output))
+    assert sum(len(row["sentence_labels"]) for row in written) == len(read_flags(output))
     for row in written:
-        truth = [label["supported"] for label in row["sentence_labels"]]
-        assert row["label"] == ("correct" if all(truth) else "wrong")
+        supported = [label["supported"] for label in row["sentence_labels"]]
+        assert row["label"] == ("correct" if all(supported) else "wrong")
         assert all(("signed" in row["response"][s["start"] : s["end"]]) != s["supported"] for s in row["sentence_labels"])
-    found = here(
+    calibrated = here(
         "calibrate", output, "--label", "label", "--labels", labels, "--target", "supported-f1", "--out", tmp_path / "c.json"
     )
-    assert found.returncode == 0 and "weak labels, by m" in found.stdout, found.stdout + found.stderr
-    measured = here("evaluate", output, "--label", "label", "--labels", labels, *resamples(tmp_path, 0))
-    assert measured.returncode == 0 and "weak labels, by m" in measured.stdout, measured.stdout + measured.stderr
+    assert calibrated.returncode == 0 and "weak labels, by m" in calibrated.stdout, calibrated.stdout + calibrated.stderr
+    evaluated = here("evaluate", output, "--label", "label", "--labels", labels, *resamples(tmp_path, 0))
+    assert evaluated.returncode == 0 and "weak labels, by m" in evaluated.stdout, evaluated.stdout + evaluated.stderr
     assert json.loads((output / "evaluation.json").read_text())["sentences"] is not None
 
     builder, nlp = PromptBuilder(UNTUNED, tokenizer), load_splitter("sentencizer", "en")
@@ -60,7 +60,7 @@ def test_calibrate_evaluate_and_tune_read_weak_labels(explained: tuple[Path, Pat
     assert examples.counts["supported"] and examples.counts["unsupported"]
 
 
-def test_feedback_needs_a_strategy_with_opinions(explained: tuple[Path, Path], tmp_path: Path) -> None:
+def test_feedback_needs_a_strategy_that_can_disagree(explained: tuple[Path, Path], tmp_path: Path) -> None:
     output, config = explained
     done = here("explain", output, "--config", config, "--strategy", "vanilla", "--feedback", tmp_path / "weak.parquet")
     fails(done, "explain.no-opinions")
@@ -71,48 +71,49 @@ def test_rejected_flags_are_counted_per_member(explained: tuple[Path, Path]) -> 
     done = here("explain", output, "--config", config)
     limits = {name: member["suspicious_below"] for name, member in manifest(output)["runs"][-1]["fit"]["members"].items()}
     rows = {row["row_key"]: row for row in read_rows(output)}
-    found = outcomes(output, "categorized")
+    entries = read_explanations(output, "categorized")
     for name, limit in limits.items():
         flags_of_member = [
             entry
-            for (key, sentence), entry in found.items()
-            for m in rows[key]["members"]
-            if m["name"] == name and m["log_p_yes"][sentence] - m["log_p_no"][sentence] < limit
+            for (key, sentence), entry in entries.items()
+            for member in rows[key]["members"]
+            if member["name"] == name and member["log_p_yes"][sentence] - member["log_p_no"][sentence] < limit
         ]
         rejected = sum(not entry["consistent"] for entry in flags_of_member)
         (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"│ {name} ")]
         assert [part.strip() for part in line.split("│")[2:4]] == [str(len(flags_of_member)), str(rejected)]
 
 
-def test_the_papers_tables_are_measured(explained: tuple[Path, Path], tmp_path: Path) -> None:
+def test_evaluate_measures_the_papers_tables(explained: tuple[Path, Path], tmp_path: Path) -> None:
     output, config = explained
     review = tmp_path / "review.parquet"
     assert here("explain", output, "--config", config, "--review", review).returncode == 0
     table = pq.read_table(review)
     rng = np.random.default_rng(1)
-    judged = [None if rng.random() < 0.2 else "signed" not in row["text"] for row in table.to_pylist()]
-    place = table.schema.get_field_index("inconsistent")
-    pq.write_table(table.set_column(place, "inconsistent", pa.array(judged, pa.bool_())), review)
+    judgments = [None if rng.random() < 0.2 else "signed" not in row["text"] for row in table.to_pylist()]
+    index = table.schema.get_field_index("inconsistent")
+    pq.write_table(table.set_column(index, "inconsistent", pa.array(judgments, pa.bool_())), review)
     done = here("evaluate", output, "--explanations", "--label", "label", "--labels", review, "--slice", "dt")
     assert done.returncode == 0 and "identification" in done.stdout and "2026-11-02" in done.stdout, done.stdout + done.stderr
-    found = {
-        one.strategy: one for one in measure_explanations(open_folder(str(output)), LabelSource("label"), None, str(review))
-    }
-    categorized, vanilla = found["categorized"], found["vanilla"]
-    known = [one for one in judged if one is not None]
+    qualities = measure_explanations(open_folder(str(output)), LabelSource("label"), None, str(review))
+    by_strategy = {quality.strategy: quality for quality in qualities}
+    categorized, vanilla = by_strategy["categorized"], by_strategy["vanilla"]
+    known = [judgment for judgment in judgments if judgment is not None]
     assert categorized.identification == FlagQuality(len(known), sum(known), 1.0, 1.0, 1.0)
     assert categorized.inconsistent_before == pytest.approx(np.mean(known)) and categorized.inconsistent_after == 0
     assert vanilla.feedback is None and vanilla.identification is None and vanilla.inconsistent_before is None
-    truth = {row["row_key"]: row for row in read_rows(output)}
+    rows = {row["row_key"]: row for row in read_rows(output)}
     pairs = []
-    for (key, sentence), entry in outcomes(output, "categorized").items():
-        at, row = truth[key]["sentences"][sentence], truth[key]
-        bad = any(s["start"] < at["end"] and at["start"] < s["end"] for s in row["spans"])
+    for (key, sentence), entry in read_explanations(output, "categorized").items():
+        row = rows[key]
+        text = row["sentences"][sentence]
+        is_hallucinated = any(span["start"] < text["end"] and text["start"] < span["end"] for span in row["spans"])
         if row["spans"] or row["label"] == "correct":
-            pairs.append((not entry["consistent"], not bad))
-    both = sum(a and b for a, b in pairs)
+            pairs.append((not entry["consistent"], not is_hallucinated))
+    true_positives = sum(rejected and supported for rejected, supported in pairs)
     assert categorized.feedback is not None and categorized.feedback.rows == len(pairs)
-    assert categorized.feedback.f1 == pytest.approx(2 * both / (sum(a for a, _ in pairs) + sum(b for _, b in pairs)))
+    positives = sum(rejected for rejected, _ in pairs) + sum(supported for _, supported in pairs)
+    assert categorized.feedback.f1 == pytest.approx(2 * true_positives / positives)
     assert json.loads((output / "evaluation_explanations.json").read_text())
 
 
