@@ -1,1 +1,1 @@
-"""The cascade: which responses a judge is asked about, and how what it says becomes their verdict."""
+"""The cascade: which responses a judge decides, and how its decisions replace verdicts of the ensemble."""

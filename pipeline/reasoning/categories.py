@@ -24,22 +24,24 @@ class Category(BaseModel):
     is_hallucination: bool = True
 
 
-def _category(name: str, meaning: str, is_hallucination: bool = True) -> Category:
+def _make_category(name: str, meaning: str, is_hallucination: bool = True) -> Category:
     return Category(name=name, meaning=meaning, is_hallucination=is_hallucination)
 
 
 CATEGORIES = (
-    _category("wrong_value", "a number, amount, date or time is not the one that the passages give"),
-    _category("wrong_entity", "a person, organisation, place, product or other thing is not the one that the passages name"),
-    _category(
+    _make_category("wrong_value", "a number, amount, date or time is not the one that the passages give"),
+    _make_category(
+        "wrong_entity", "a person, organisation, place, product or other thing is not the one that the passages name"
+    ),
+    _make_category(
         "wrong_relation", "things that the passages name are connected otherwise: who did what, cause, order, comparison"
     ),
-    _category("opposite", "it says the opposite of what the passages say: yes for no, allowed for forbidden"),
-    _category("condition", "a condition, exception or limit that the passages set is left out, added or changed"),
-    _category("overstated", "it is more certain, more general or stronger than what the passages say"),
-    _category("denied", "it says that something is unknown or not mentioned which the passages do tell"),
-    _category("added", "it adds something of which no passage says anything"),
-    _category("not_a_hallucination", "the passages support everything that the sentence says", is_hallucination=False),
+    _make_category("opposite", "it says the opposite of what the passages say: yes for no, allowed for forbidden"),
+    _make_category("condition", "a condition, exception or limit that the passages set is left out, added or changed"),
+    _make_category("overstated", "it is more certain, more general or stronger than what the passages say"),
+    _make_category("denied", "it says that something is unknown or not mentioned which the passages do tell"),
+    _make_category("added", "it adds something of which no passage says anything"),
+    _make_category("not_a_hallucination", "the passages support everything that the sentence says", is_hallucination=False),
 )
 """Default categories, see docs/how-to/larger-model.md."""
 

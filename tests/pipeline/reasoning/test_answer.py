@@ -14,7 +14,7 @@ from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanations import AnswerStatus
 
 PASSAGES = ["The shop opens at 9 a.m., “except Sundays”.", None, "Staff wear a\n  badge – always."]
-GOOD = {"evidence": "opens at 9 a.m.", "reason": "The passage says nine.", "category": "wrong_value"}
+GOOD = {"evidence": "opens at 9 a.m.", "reason": "The passage states nine.", "category": "wrong_value"}
 
 
 @pytest.mark.parametrize(
