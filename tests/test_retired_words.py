@@ -33,7 +33,7 @@ FOREIGN = re.compile(r"\btell\(|was_cancelled|The context says that|As the text 
 DATA = (
     "tests/benchmarks/evasion.py",
     "tests/benchmarks/results/",
-    "tests/corpus/",
+    "tests/corpus/texts.py",
     "tests/golden/expected/",
     "docs/reference/cli.md",
     "docs/reference/errors.md",

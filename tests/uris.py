@@ -25,12 +25,12 @@ class SecretUri:
 
     Attributes:
         text: Whole URI.
-        place: Scheme, host and path, which may be shown.
+        shown: Scheme, host and path, which may be shown.
         is_plain: Whether the user part has no character that could end it, so that every parser reads it in the same way.
     """
 
     text: str
-    place: str
+    shown: str
     is_plain: bool
 
 

@@ -1,7 +1,6 @@
-"""Odd layouts of files and folders by class.
+"""Odd layouts of files and folders by class, each in one partition of a common input.
 
-Those that stand BESIDE each other in one input, each in its own partition. `tests.corpus.inputs` has those that are an input
-of their own.
+`tests.corpus.inputs` has those that are an input by themselves.
 """
 
 import datetime as dt
@@ -20,24 +19,24 @@ from tests.conftest import example_rows
 Write = Callable[[Path], Any]
 
 
-class Beside(NamedTuple):
-    """A partition of one input: `layout=place`, as it is called on disk."""
+class Layout(NamedTuple):
+    """Partition `layout=NAME` of an input; the name is encoded as on disk."""
 
     kind: str
-    place: str
+    name: str
     write: Write
     rows: int = 3
     scored: int | None = None
-    """Rows scored; None is all."""
+    """Scored rows; None means all."""
 
     @property
     def value(self) -> str:
-        """The partition's value, as it comes out."""
-        return unquote(self.place)
+        """Decoded value of the partition key."""
+        return unquote(self.name)
 
 
-def shop(count: int = 3, start: int = 0, **columns: Any) -> pa.Table:
-    """Rows that can be scored, with columns added or put in the place of others (None drops one)."""
+def logs(count: int = 3, start: int = 0, **columns: Any) -> pa.Table:
+    """Make rows that can be scored; add or replace columns, or drop those that are None."""
     rows = [{k: v for k, v in row.items() if k != "tenant"} for row in example_rows(count, start)]
     table = pa.Table.from_pylist(rows)
     for name, values in columns.items():
@@ -51,65 +50,65 @@ def shop(count: int = 3, start: int = 0, **columns: Any) -> pa.Table:
     return table
 
 
-def put(path: Path, table: pa.Table | None = None, **options: Any) -> Path:
-    """Write a Parquet file; folders are made."""
+def write_table(path: Path, table: pa.Table | None = None, **options: Any) -> Path:
+    """Write a Parquet file, and create its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(shop() if table is None else table, path, **options)
+    pq.write_table(logs() if table is None else table, path, **options)
     return path
 
 
 def files(**tables: pa.Table) -> Write:
-    """Files by name, in one folder."""
-    return lambda at: [put(at / f"{name}.parquet", table) for name, table in tables.items()]
+    """Write a file per table into one folder."""
+    return lambda at: [write_table(at / f"{name}.parquet", table) for name, table in tables.items()]
 
 
-def named(*names: str) -> Write:
-    """Files of three rows each, under names as they are."""
-    return lambda at: [put(at / name, shop(3, 10 * i)) for i, name in enumerate(names)]
+def named_files(*names: str) -> Write:
+    """Write files with these names, with three rows each."""
+    return lambda at: [write_table(at / name, logs(3, 10 * i)) for i, name in enumerate(names)]
 
 
-def one(table: pa.Table | None = None, **options: Any) -> Write:
-    """One file."""
-    return lambda at: put(at / "a.parquet", table, **options)
+def file(table: pa.Table | None = None, **options: Any) -> Write:
+    """Write one file."""
+    return lambda at: write_table(at / "a.parquet", table, **options)
 
 
-def raw(name: str, data: bytes, *others: str) -> Write:
-    """Bytes in the place of a file, beside files that can be read."""
+def bytes_file(name: str, data: bytes, *others: str) -> Write:
+    """Write a file of these bytes, next to readable files with other names."""
 
     def write(at: Path) -> None:
-        named(*others)(at)
+        named_files(*others)(at)
         at.mkdir(parents=True, exist_ok=True)
         (at / name).write_bytes(data)
 
     return write
 
 
-def cast(name: str, kind: pa.DataType) -> Write:
-    """One file in which a column has another type."""
-    return one(shop(**{name: shop()[name].combine_chunks().cast(kind)}))
+def cast_column(name: str, kind: pa.DataType) -> Write:
+    """Write one file in which a column has another type."""
+    return file(logs(**{name: logs()[name].combine_chunks().cast(kind)}))
 
 
-def whole(count: int = 3) -> bytes:
-    """A Parquet file as bytes."""
+def parquet_bytes(count: int = 3) -> bytes:
+    """Return a Parquet file as bytes."""
     sink = pa.BufferOutputStream()
-    pq.write_table(shop(count), sink, compression="none", write_page_checksum=True)
+    pq.write_table(logs(count), sink, compression="none", write_page_checksum=True)
     return bytes(sink.getvalue())
 
 
 def _damaged() -> bytes:
-    """A file with a good footer and a damaged page of responses."""
-    data = bytearray(whole(300))
+    """Return a file with a valid footer and a damaged page of responses."""
+    data = bytearray(parquet_bytes(300))
     column = pq.ParquetFile(pa.BufferReader(bytes(data))).metadata.row_group(0).column(2)
     middle = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size // 2
     data[middle : middle + 8] = b"\xff" * 8
     return bytes(data)
 
 
-def linked(*pairs: tuple[str, str]) -> Write:
-    """A file `real/a.parquet`, and links (name, target)."""
+def file_links(*pairs: tuple[str, str]) -> Write:
+    """Write a file `real/a.parquet`, and links (name, target)."""
 
     def write(at: Path) -> None:
-        put(at / "real" / "a.parquet")
+        write_table(at / "real" / "a.parquet")
         for name, target in pairs:
             (at / name).parent.mkdir(parents=True, exist_ok=True)
             (at / name).symlink_to(target)
@@ -117,19 +116,19 @@ def linked(*pairs: tuple[str, str]) -> Write:
     return write
 
 
-def with_pipe(at: Path) -> None:
-    """A named pipe that nobody writes into: reading it would wait for ever."""
-    put(at / "a.parquet")
+def named_pipe(at: Path) -> None:
+    """Create a named pipe without a writer: a read would never end."""
+    write_table(at / "a.parquet")
     os.mkfifo(at / "b.parquet")
 
 
-PLACES = pa.array([["one", "two"], ["three", "four"], ["five", "six"]])
+CONTEXTS = pa.array([["one", "two"], ["three", "four"], ["five", "six"]])
 NULLS = pa.nulls(3)
 NO_CONTEXT = pa.array([[], None, [""]], pa.list_(pa.string()))
 IDS = pa.array(["x", "y", "z"])
 WHEN = dt.datetime(2026, 11, 20, 9, 30, tzinfo=dt.UTC)
 
-CARRIED = {
+PASSED_THROUGH = {
     "struct": pa.array([{"a": 1, "b": {"c": ["d"]}}, None, {"a": None, "b": None}]),
     "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
     "lists": pa.array([[[1.5]], [], None], pa.list_(pa.list_(pa.float32()))),
@@ -149,7 +148,7 @@ CARRIED = {
     "view": pa.array(["a", None, "b"], pa.string_view()),
     "large": pa.array([["a"], None, []], pa.large_list(pa.large_string())),
 }
-"""Columns that are ours to carry only, each of another type."""
+"""Pass-through columns, each of another type."""
 
 DIFFER = {
     "int32 then int64": (pa.array([1, 2, 3], pa.int32()), pa.array([2**53 + 1, 2, 3], pa.int64())),
@@ -158,62 +157,78 @@ DIFFER = {
     "string then dictionary": (IDS, IDS.dictionary_encode()),
     "string then large string": (IDS, IDS.cast(pa.large_string())),
     "seconds then microseconds": (pa.array([1, 2, 3], pa.timestamp("s")), pa.array([1, 2, 3], pa.timestamp("us"))),
-    "narrow then wide decimal": (CARRIED["decimal"].cast(pa.decimal128(20, 2)), CARRIED["decimal"]),
+    "narrow then wide decimal": (PASSED_THROUGH["decimal"].cast(pa.decimal128(20, 2)), PASSED_THROUGH["decimal"]),
     "list of null then of int": (pa.array([[], None, []], pa.list_(pa.null())), pa.array([[1], None, []])),
     "struct then more fields": (pa.array([{"a": 1}] * 3), pa.array([{"a": 1, "b": "x"}] * 3)),
     "float then double": (pa.array([0.1, None, 1], pa.float32()), pa.array([0.1, None, 1e300])),
 }
-"""A column's type in one file and in the next, where both fit into one."""
+"""Types of a column in two files that have a common type."""
 
 CODECS = ["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
 
-BESIDE = [
+LAYOUTS = [
     *(
-        Beside("types of texts", f"{c} {k}", cast(c, k))
+        Layout("types of texts", f"{c} {k}", cast_column(c, k))
         for c in ("question", "response")
         for k in (pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())
     ),
-    Beside(
-        "types of texts", "dictionary of texts", one(shop(response=shop()["response"].combine_chunks().dictionary_encode()))
+    Layout(
+        "types of texts",
+        "dictionary of texts",
+        file(logs(response=logs()["response"].combine_chunks().dictionary_encode())),
     ),
-    Beside("types of texts", "null question", one(shop(question=NULLS))),  # detectors need none
-    Beside("types of texts", "null response", one(shop(response=NULLS)), scored=0),
-    Beside("types of contexts", "string", one(shop(context=pa.array(["one", "", None]))), scored=1),
-    Beside("types of contexts", "large string", one(shop(context=pa.array(["one", "two", "three"], pa.large_string())))),
-    Beside("types of contexts", "dictionary", one(shop(context=pa.array(["one", "two", None]).dictionary_encode())), scored=2),
-    Beside("types of contexts", "large list", cast("context", pa.large_list(pa.string()))),
-    Beside("types of contexts", "list of large", cast("context", pa.list_(pa.large_string()))),
-    Beside("types of contexts", "list of views", one(shop(context=PLACES.cast(pa.list_(pa.string_view()))))),
-    Beside("types of contexts", "fixed size", one(shop(context=PLACES.cast(pa.list_(pa.string(), 2))))),
-    Beside(
+    Layout("types of texts", "null question", file(logs(question=NULLS))),  # detectors need none
+    Layout("types of texts", "null response", file(logs(response=NULLS)), scored=0),
+    Layout("types of contexts", "string", file(logs(context=pa.array(["one", "", None]))), scored=1),
+    Layout(
         "types of contexts",
-        "fixed size with null",
-        one(shop(context=pa.array([["a", None], None, ["b", "c"]], pa.list_(pa.string(), 2)))),
+        "large string",
+        file(logs(context=pa.array(["one", "two", "three"], pa.large_string()))),
+    ),
+    Layout(
+        "types of contexts",
+        "dictionary",
+        file(logs(context=pa.array(["one", "two", None]).dictionary_encode())),
         scored=2,
     ),
-    Beside("types of contexts", "nulls", one(shop(context=NULLS)), scored=0),
-    Beside("types of contexts", "list of null", one(shop(context=pa.array([[None], [], None], pa.list_(pa.null())))), scored=0),
-    Beside("types of contexts", "null and list", files(a=shop(context=NULLS), b=shop(3, 10)), 6, 3),
-    *(Beside("columns carried", name, one(shop(**{f"carried {name}": values}))) for name, values in CARRIED.items()),
+    Layout("types of contexts", "large list", cast_column("context", pa.large_list(pa.string()))),
+    Layout("types of contexts", "list of large", cast_column("context", pa.list_(pa.large_string()))),
+    Layout("types of contexts", "list of views", file(logs(context=CONTEXTS.cast(pa.list_(pa.string_view()))))),
+    Layout("types of contexts", "fixed size", file(logs(context=CONTEXTS.cast(pa.list_(pa.string(), 2))))),
+    Layout(
+        "types of contexts",
+        "fixed size with null",
+        file(logs(context=pa.array([["a", None], None, ["b", "c"]], pa.list_(pa.string(), 2)))),
+        scored=2,
+    ),
+    Layout("types of contexts", "nulls", file(logs(context=NULLS)), scored=0),
+    Layout(
+        "types of contexts",
+        "list of null",
+        file(logs(context=pa.array([[None], [], None], pa.list_(pa.null())))),
+        scored=0,
+    ),
+    Layout("types of contexts", "null and list", files(a=logs(context=NULLS), b=logs(3, 10)), 6, 3),
+    *(Layout("columns carried", name, file(logs(**{f"carried {name}": values}))) for name, values in PASSED_THROUGH.items()),
     *(
-        Beside("types that differ", name, files(a=shop(**{name: a}), b=shop(3, 10, **{name: b})), 6)
+        Layout("types that differ", name, files(a=logs(**{name: a}), b=logs(3, 10, **{name: b})), 6)
         for name, (a, b) in DIFFER.items()
     ),
-    Beside(
+    Layout(
         "names of columns",
         "ours",
-        one(shop(**{n: IDS for n in ("score", "status", "sentences", "verdict", "run_id", "row_key", "error")})),
+        file(logs(**{n: IDS for n in ("score", "status", "sentences", "verdict", "run_id", "row_key", "error")})),
     ),
-    Beside("names of columns", "input_ours", one(shop(input_members=IDS))),
-    Beside(
+    Layout("names of columns", "input_ours", file(logs(input_members=IDS))),
+    Layout(
         "names of columns",
         "odd columns",
-        one(shop(**{n: IDS for n in (" ", "a.b", "a/b", "a=b", "\x1b[31mred", "[bold]x", "Q\u00fc", "x" * 300, "Question")})),
+        file(logs(**{n: IDS for n in (" ", "a.b", "a/b", "a=b", "\x1b[31mred", "[bold]x", "Q\u00fc", "x" * 300, "Question")})),
     ),
-    Beside("names of columns", "three hundred", one(shop(**{f"c{i}": IDS for i in range(300)}))),
-    Beside("names of columns", "partition key in file", one(shop(layout=pa.array(["other"] * 3)))),
+    Layout("names of columns", "three hundred", file(logs(**{f"c{i}": IDS for i in range(300)}))),
+    Layout("names of columns", "partition key in file", file(logs(layout=pa.array(["other"] * 3)))),
     *(
-        Beside("values of partitions", value, one())
+        Layout("values of partitions", value, file())
         for value in (
             "null",
             "__HIVE_DEFAULT_PARTITION__",
@@ -233,61 +248,64 @@ BESIDE = [
             "None",
         )
     ),
-    Beside(
+    Layout(
         "names of files",
         "odd names",
-        named("a b.parquet", "a[1].parquet", "a*?.parquet", "\u00fc\u5e97.parquet", "#%20.parquet", "{a,b}.parquet"),
+        named_files("a b.parquet", "a[1].parquet", "a*?.parquet", "\u00fc\u5e97.parquet", "#%20.parquet", "{a,b}.parquet"),
         18,
     ),
-    Beside("names of files", "escapes", named("\x1b[31mred.parquet", "new\nline.parquet", "[bold]x[/].parquet"), 9),
-    Beside("names of files", "capitals", named("UP.PARQUET", "Mixed.Parquet"), 6),
-    Beside("names of files", "long", named("x" * 240 + ".parquet")),
-    Beside("names of files", "hidden", named("a.parquet", ".b.parquet", "_c.parquet", "_d/e.parquet", ".f/g.parquet"), 3),
-    Beside("names of files", "not parquet", raw("readme.txt", b"x", "a.parquet")),
-    Beside("names of files", "parquet folder", named("a.parquet/part-0.parquet", "a.parquet/part-1.parquet"), 6),
-    Beside("names of files", "deep", named("/".join("abcdefghij" * 3) + "/a.parquet")),
-    Beside("names of files", "a named pipe", with_pipe),
-    Beside("links", "to a file", linked(("b.parquet", "real/a.parquet"))),
-    Beside("links", "to a sibling folder", linked(("again", "real"))),
-    Beside("links", "loop", linked(("real/loop", "."))),
-    Beside("links", "to nowhere", linked(("gone.parquet", "nowhere.parquet"))),
-    Beside("empty files", "no rows", files(a=shop().slice(0, 0), b=shop())),
-    Beside(
+    Layout("names of files", "escapes", named_files("\x1b[31mred.parquet", "new\nline.parquet", "[bold]x[/].parquet"), 9),
+    Layout("names of files", "capitals", named_files("UP.PARQUET", "Mixed.Parquet"), 6),
+    Layout("names of files", "long", named_files("x" * 240 + ".parquet")),
+    Layout("names of files", "hidden", named_files("a.parquet", ".b.parquet", "_c.parquet", "_d/e.parquet", ".f/g.parquet"), 3),
+    Layout("names of files", "not parquet", bytes_file("readme.txt", b"x", "a.parquet")),
+    Layout("names of files", "parquet folder", named_files("a.parquet/part-0.parquet", "a.parquet/part-1.parquet"), 6),
+    Layout("names of files", "deep", named_files("/".join("abcdefghij" * 3) + "/a.parquet")),
+    Layout("names of files", "a named pipe", named_pipe),
+    Layout("links", "to a file", file_links(("b.parquet", "real/a.parquet"))),
+    Layout("links", "to a sibling folder", file_links(("again", "real"))),
+    Layout("links", "loop", file_links(("real/loop", "."))),
+    Layout("links", "to nowhere", file_links(("gone.parquet", "nowhere.parquet"))),
+    Layout("empty files", "no rows", files(a=logs().slice(0, 0), b=logs())),
+    Layout(
         "empty files",
         "no row groups",
-        lambda at: [pq.ParquetWriter(put(at / "a.parquet"), shop().schema).close(), put(at / "b.parquet")],
+        lambda at: [
+            pq.ParquetWriter(write_table(at / "a.parquet"), logs().schema).close(),
+            write_table(at / "b.parquet"),
+        ],
     ),
-    Beside("empty files", "no rows alone", one(shop().slice(0, 0)), 0),
-    Beside("broken files, skipped", "no bytes", raw("b.parquet", b"", "a.parquet")),
-    Beside("broken files, skipped", "cut off", raw("b.parquet", whole()[:-100], "a.parquet")),
-    Beside("broken files, skipped", "no Parquet", raw("b.parquet", b"PAR1 not really PAR1", "a.parquet")),
-    Beside("broken files, skipped", "footer too long", raw("b.parquet", b"PAR1" + b"\xff\xff\xff\x7fPAR1", "a.parquet")),
-    Beside("broken files, skipped", "encrypted", raw("b.parquet", b"PARE" + b"\x00" * 40 + b"PARE", "a.parquet")),
-    Beside("broken files, skipped", "alone", raw("b.parquet", b"PAR1"), 0),
-    Beside("broken files, skipped", "one page", raw("b.parquet", _damaged()), 300, 0),
-    Beside("row groups", "of one row", one(shop(40), row_group_size=1), 40),
-    Beside("row groups", "of many rows", one(shop(600)), 600),
-    Beside("row groups", "with empty ones", lambda at: _with_empty_groups(at / "a.parquet"), 6),
-    *(Beside("compression", f"codec {codec}", one(compression=codec)) for codec in CODECS),
-    Beside("pages", "no statistics", one(write_statistics=False)),
-    Beside("pages", "second version", one(data_page_version="2.0", version="2.6")),
-    Beside("pages", "first version", one(version="1.0", use_dictionary=False)),
-    Beside("pages", "small pages", one(shop(40), data_page_size=1, write_page_index=True), 40),
-    Beside("pages", "no Arrow schema", one(store_schema=False)),
-    Beside("pages", "checksums", one(write_page_checksum=True)),
-    Beside("pages", "old times", one(shop(t96=CARRIED["times"]), use_deprecated_int96_timestamps=True)),
-    Beside("row ids", "numbers", one(shop(row_id=pa.array([1, 2, 3])))),
-    Beside("row ids", "odd strings", one(shop(row_id=pa.array(["", " ", "\x1b[31m\n"])))),
-    Beside("row ids", "no ids", one()),
-    Beside("row ids", "dictionary of ids", one(shop(row_id=pa.array(["p", "q", "r"]).dictionary_encode()))),
-    Beside("rows that all fail", "of a file", files(a=shop(context=NO_CONTEXT), b=shop()), 6, 3),
-    Beside("rows that all fail", "of a night", one(shop(context=NO_CONTEXT)), scored=0),
-    Beside("rows that all fail", "of a night of 300", one(shop(300, response=pa.array([""] * 300))), 300, 0),
+    Layout("empty files", "no rows alone", file(logs().slice(0, 0)), 0),
+    Layout("broken files, skipped", "no bytes", bytes_file("b.parquet", b"", "a.parquet")),
+    Layout("broken files, skipped", "cut off", bytes_file("b.parquet", parquet_bytes()[:-100], "a.parquet")),
+    Layout("broken files, skipped", "no Parquet", bytes_file("b.parquet", b"PAR1 not really PAR1", "a.parquet")),
+    Layout("broken files, skipped", "footer too long", bytes_file("b.parquet", b"PAR1" + b"\xff\xff\xff\x7fPAR1", "a.parquet")),
+    Layout("broken files, skipped", "encrypted", bytes_file("b.parquet", b"PARE" + b"\x00" * 40 + b"PARE", "a.parquet")),
+    Layout("broken files, skipped", "alone", bytes_file("b.parquet", b"PAR1"), 0),
+    Layout("broken files, skipped", "one page", bytes_file("b.parquet", _damaged()), 300, 0),
+    Layout("row groups", "of one row", file(logs(40), row_group_size=1), 40),
+    Layout("row groups", "of many rows", file(logs(600)), 600),
+    Layout("row groups", "with empty ones", lambda at: _with_empty_groups(at / "a.parquet"), 6),
+    *(Layout("compression", f"codec {codec}", file(compression=codec)) for codec in CODECS),
+    Layout("pages", "no statistics", file(write_statistics=False)),
+    Layout("pages", "second version", file(data_page_version="2.0", version="2.6")),
+    Layout("pages", "first version", file(version="1.0", use_dictionary=False)),
+    Layout("pages", "small pages", file(logs(40), data_page_size=1, write_page_index=True), 40),
+    Layout("pages", "no Arrow schema", file(store_schema=False)),
+    Layout("pages", "checksums", file(write_page_checksum=True)),
+    Layout("pages", "old times", file(logs(t96=PASSED_THROUGH["times"]), use_deprecated_int96_timestamps=True)),
+    Layout("row ids", "numbers", file(logs(row_id=pa.array([1, 2, 3])))),
+    Layout("row ids", "odd strings", file(logs(row_id=pa.array(["", " ", "\x1b[31m\n"])))),
+    Layout("row ids", "no ids", file()),
+    Layout("row ids", "dictionary of ids", file(logs(row_id=pa.array(["p", "q", "r"]).dictionary_encode()))),
+    Layout("rows that all fail", "of a file", files(a=logs(context=NO_CONTEXT), b=logs()), 6, 3),
+    Layout("rows that all fail", "of a partition", file(logs(context=NO_CONTEXT)), scored=0),
+    Layout("rows that all fail", "of a partition of 300", file(logs(300, response=pa.array([""] * 300))), 300, 0),
 ]
 
 
 def _with_empty_groups(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(path, shop().schema) as writer:
-        for part in (shop(), shop().slice(0, 0), shop(3, 10)):
+    with pq.ParquetWriter(path, logs().schema) as writer:
+        for part in (logs(), logs().slice(0, 0), logs(3, 10)):
             writer.write_table(part)

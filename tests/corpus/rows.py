@@ -1,4 +1,4 @@
-"""Odd rows of logs by class. A text that is `bytes` stands in its column as it is, whether or not it is UTF-8."""
+"""Odd rows of logs by class. A text that is `bytes` is written unchanged, even if it is not UTF-8."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,25 +10,25 @@ from tests.corpus.texts import CASES
 Text = str | bytes | None
 
 SHOP = "The shop opens at 9 a.m. and closes at 5 p.m. Staff wear a badge."
-ASKED = "When does the shop open?"
+QUESTION = "When does the shop open?"
 ANSWER = "The shop opens at 9 a.m. It closes at 6 p.m."
 
 
-class Odd(NamedTuple):
-    """One row of the logs; its context may be a text of one passage."""
+class OddRow(NamedTuple):
+    """A row of logs."""
 
-    question: Text = ASKED
+    question: Text = QUESTION
     context: Sequence[Text] | None = [SHOP]
     response: Text = ANSWER
 
 
-def everywhere(text: str) -> Odd:
-    """A text in all three columns, twice in the response."""
-    return Odd(f"What of {text}?", [text, SHOP], f"{text} It opens at ten. {text}")
+def in_every_column(text: str) -> OddRow:
+    """Make a row with a text in all three columns, twice in the response."""
+    return OddRow(f"What of {text}?", [text, SHOP], f"{text} It opens at ten. {text}")
 
 
 EMPTY = ["", " ", "\n\n", "\t \r\n", "\u00a0", "\u3000\u2003", "\u200b", "\ufeff", "\x00", "...", "\u2014", "\u0301"]
-"""Nothing, or next to it."""
+"""Texts without words."""
 
 RESPONSES = {
     "nothing to judge": [
@@ -136,7 +136,7 @@ RESPONSES = {
     ],
     "repeated": [
         "Opens at nine. " * 50,
-        ASKED,
+        QUESTION,
         SHOP,
         f"{SHOP} {SHOP} {SHOP}",
         ANSWER,
@@ -157,83 +157,83 @@ BYTES: list[tuple[str, bytes]] = [
     ("a lone continuation byte", b"\x80"),
     ("no bytes of UTF-8 at all", b"\xff\xfe\x00\x9f" * 20),
 ]
-"""What is no UTF-8."""
+"""Bytes that are not UTF-8."""
 
 
-def _rows() -> dict[str, list[Odd]]:
-    rows: dict[str, list[Odd]] = {kind: [everywhere(text) for text in texts] for kind, texts in CASES.items()}
-    rows |= {kind: [Odd(response=text) for text in texts] for kind, texts in RESPONSES.items()}
-    rows["empty question"] = [Odd(question=text) for text in [None, *EMPTY]]
-    rows["empty response"] = [Odd(response=text) for text in [None, *EMPTY]]
+def _rows() -> dict[str, list[OddRow]]:
+    rows: dict[str, list[OddRow]] = {kind: [in_every_column(text) for text in texts] for kind, texts in CASES.items()}
+    rows |= {kind: [OddRow(response=text) for text in texts] for kind, texts in RESPONSES.items()}
+    rows["empty question"] = [OddRow(question=text) for text in [None, *EMPTY]]
+    rows["empty response"] = [OddRow(response=text) for text in [None, *EMPTY]]
     rows["empty context"] = [
-        Odd(context=context) for context in [None, [], [None], [None, None], *([text] for text in EMPTY)]
+        OddRow(context=context) for context in [None, [], [None], [None, None], *([text] for text in EMPTY)]
     ]  # fmt: skip
-    rows["empty altogether"] = [Odd(None, None, None), Odd("", [], ""), Odd(" ", [" "], " "), Odd("", [""], "")]
+    rows["empty altogether"] = [OddRow(None, None, None), OddRow("", [], ""), OddRow(" ", [" "], " "), OddRow("", [""], "")]
     rows["shapes of contexts"] = [
-        Odd(context=[None, SHOP]),
-        Odd(context=["", " ", SHOP, "", None]),
-        Odd(context=[SHOP] * 50),
-        Odd(context=[f"Shop {i} opens at {i}." for i in range(500)]),
-        Odd(context=[""] * 500),
-        Odd(context=[None] * 500 + [SHOP]),
-        Odd(context=[ANSWER]),
-        Odd(context=[ASKED]),
-        Odd(context=["x"]),
-        Odd(context=["x" * 100_000]),
-        Odd(context=["The shop opens at nine. " * 4000]),
-        Odd(context=["the shop opens at nine and " * 2000]),
-        Odd(context=["é" * 50_000, SHOP]),
-        Odd(context=["店は9時です。" * 3000]),
-        Odd(context=["9" * 30_000]),
-        Odd(context=[c for c in SHOP]),
-        Odd(context=[SHOP, SHOP.upper(), SHOP.lower(), SHOP[::-1]]),
-        Odd(context=["\n".join([SHOP] * 100)]),
-        Odd(context=[" " * 50_000 + SHOP]),
-        Odd(context=["```" + " " * 30_000]),
+        OddRow(context=[None, SHOP]),
+        OddRow(context=["", " ", SHOP, "", None]),
+        OddRow(context=[SHOP] * 50),
+        OddRow(context=[f"Shop {i} opens at {i}." for i in range(500)]),
+        OddRow(context=[""] * 500),
+        OddRow(context=[None] * 500 + [SHOP]),
+        OddRow(context=[ANSWER]),
+        OddRow(context=[QUESTION]),
+        OddRow(context=["x"]),
+        OddRow(context=["x" * 100_000]),
+        OddRow(context=["The shop opens at nine. " * 4000]),
+        OddRow(context=["the shop opens at nine and " * 2000]),
+        OddRow(context=["é" * 50_000, SHOP]),
+        OddRow(context=["店は9時です。" * 3000]),
+        OddRow(context=["9" * 30_000]),
+        OddRow(context=[c for c in SHOP]),
+        OddRow(context=[SHOP, SHOP.upper(), SHOP.lower(), SHOP[::-1]]),
+        OddRow(context=["\n".join([SHOP] * 100)]),
+        OddRow(context=[" " * 50_000 + SHOP]),
+        OddRow(context=["```" + " " * 30_000]),
     ]
     rows["odd questions"] = [
-        Odd(question="shop " * 20_000),
-        Odd(question="x" * 100_000),
-        Odd(question="?"),
-        Odd(question="\n".join(["When?"] * 500)),
-        Odd(question=SHOP),
-        Odd(question=ANSWER, response=ANSWER),
-        Odd(question="When? " * 100),
-        Odd(question='"'),
+        OddRow(question="shop " * 20_000),
+        OddRow(question="x" * 100_000),
+        OddRow(question="?"),
+        OddRow(question="\n".join(["When?"] * 500)),
+        OddRow(question=SHOP),
+        OddRow(question=ANSWER, response=ANSWER),
+        OddRow(question="When? " * 100),
+        OddRow(question='"'),
     ]
     rows["long against long"] = [
-        Odd(context=[f"Shop {i} opens at nine." for i in range(300)], response="Shop 7 opens at nine. " * 20),
-        Odd(
+        OddRow(context=[f"Shop {i} opens at nine." for i in range(300)], response="Shop 7 opens at nine. " * 20),
+        OddRow(
             context=[" ".join(f"Fact {i} is {i * 7}." for i in range(500))],
             response=" ".join(f"Fact {i} is {i}." for i in range(12)),
         ),
-        Odd(question="When? " * 60, context=["It opens. " * 600], response="It opens. " * 30),
+        OddRow(question="When? " * 60, context=["It opens. " * 600], response="It opens. " * 30),
     ]
     return rows
 
 
-def _invalid_rows() -> list[Odd]:
+def _invalid_rows() -> list[OddRow]:
     return [
         odd
         for _, text in BYTES
-        for odd in (Odd(question=text), Odd(context=[SHOP, text]), Odd(response=text), Odd(text, [text], text))
+        for odd in (OddRow(question=text), OddRow(context=[SHOP, text]), OddRow(response=text), OddRow(text, [text], text))
     ]
 
 
-ROWS: dict[str, list[Odd]] = _rows() | {"not UTF-8": _invalid_rows()}
+ROWS: dict[str, list[OddRow]] = _rows() | {"not UTF-8": _invalid_rows()}
 """Class -> rows."""
 
 
 def column(values: list[Text], kind: pa.DataType = pa.string()) -> pa.Array:  # noqa: B008
-    """Texts as an Arrow column, without a look at whether they are UTF-8."""
+    """Make an Arrow column of texts without checking whether they are UTF-8."""
     raw = pa.array([value.encode() if isinstance(value, str) else value for value in values], pa.binary())
     _, offsets, data = raw.buffers()
     texts = pa.Array.from_buffers(pa.string(), len(raw), [raw.buffers()[0], offsets, data], raw.null_count)
     return texts if kind == pa.string() else texts.cast(kind)
 
 
-def table(rows: list[Odd]) -> pa.Table:
-    """Rows as a table of logs."""
+def table(rows: list[OddRow]) -> pa.Table:
+    """Make a table of logs."""
     passages = [row.context for row in rows]
     offsets = [0]
     for context in passages:

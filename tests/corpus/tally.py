@@ -1,4 +1,4 @@
-"""What became of rows: read from an output folder, checked one by one, and counted by class."""
+"""Read the rows of an output folder, check each of them, and count them by class."""
 
 import math
 import unicodedata
@@ -14,39 +14,39 @@ from ragassay.jobs.output.partitions import hive_keys, list_partition_files
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.columns import SUPPORTED
 
-READ = ["row_id", "response", "status", "error", "score", "verdict", "threshold", "sentences", "members", "run_id"]
+COLUMNS = ["row_id", "response", "status", "error", "score", "verdict", "threshold", "sentences", "members", "run_id"]
 
 
-def scored_rows(output: Path) -> list[dict[str, Any]]:
-    """Rows of `scored/`, with the values of their partition's keys."""
+def read_scored_rows(output: Path) -> list[dict[str, Any]]:
+    """Read the rows of `scored/`, with the hive keys of their partition."""
     folder = open_folder(str(output))
     return [
-        row | hive_keys(place)
-        for place, paths in list_partition_files(folder, "scored").items()
+        row | hive_keys(partition)
+        for partition, paths in list_partition_files(folder, "scored").items()
         for path in paths
-        for row in pq.read_table(path, columns=READ, partitioning=None).to_pylist()
+        for row in pq.read_table(path, columns=COLUMNS, partitioning=None).to_pylist()
     ]
 
 
-def column_of(output: Path, key: str, value: str, name: str) -> pa.ChunkedArray:
-    """A column of the partition of `scored/` that has this value of a key."""
-    found = list_partition_files(open_folder(str(output)), "scored")
-    paths = [path for place, paths in found.items() if hive_keys(place).get(key) == value for path in paths]
+def read_column(output: Path, key: str, value: str, name: str) -> pa.ChunkedArray:
+    """Read a column of the partition of `scored/` with this value of a hive key."""
+    partitions = list_partition_files(open_folder(str(output)), "scored")
+    paths = [path for partition, paths in partitions.items() if hive_keys(partition).get(key) == value for path in paths]
     return pa.concat_tables([pq.read_table(path, columns=[name], partitioning=None) for path in paths])[name]
 
 
-def raw_keys(output: Path) -> list[int]:
-    """Keys of the rows of `raw/`: number of their file << 32 | row."""
+def read_raw_keys(output: Path) -> list[int]:
+    """Read the `row_key`s of `raw/`."""
     folder = open_folder(str(output))
     paths = [path for paths in list_partition_files(folder, "raw").values() for path in paths]
     return [key for path in paths for key in pq.read_table(path, columns=["row_key"], partitioning=None)["row_key"].to_pylist()]
 
 
 def check_row(row: Mapping[str, Any]) -> None:
-    """A row is scored whole, or has a reason and no score."""
+    """Check that a row is scored completely, or has a reason and no score."""
     if row["status"] != "ok":
         assert row["error"] and row["score"] is None and row["verdict"] is None, row["row_id"]
-        assert row["status"] != "error", f"{row['row_id']}: {row['error']}"  # held by containment, and not by a mend
+        assert row["status"] != "error", f"{row['row_id']}: {row['error']}"  # no fault of RAGAssay
         return
     assert math.isfinite(row["score"]) and row["sentences"] and row["members"], row["row_id"]
     assert (row["verdict"] == SUPPORTED) == (row["score"] > row["threshold"])
@@ -54,8 +54,8 @@ def check_row(row: Mapping[str, Any]) -> None:
         assert row["response"][sentence["start"] : sentence["end"]] == sentence["text"], row["row_id"]
 
 
-def table(tried: Mapping[str, int], rows: Mapping[str, list[dict[str, Any]]]) -> str:
-    """A line a class: tried, scored, failed with a reason, lost, and the reasons."""
+def format_tally(tried: Mapping[str, int], rows: Mapping[str, list[dict[str, Any]]]) -> str:
+    """Format a line per class: rows tried, scored, failed with a reason, lost, and the reasons."""
     lines = [f"{'class':30} {'tried':>6} {'scored':>7} {'failed':>7} {'lost':>5}  reasons"]
     total: Counter[str] = Counter()
     for kind, count in [*tried.items(), ("all", 0)]:
@@ -70,6 +70,6 @@ def table(tried: Mapping[str, int], rows: Mapping[str, list[dict[str, Any]]]) ->
     return "\n".join(lines)
 
 
-def raw_controls(printed: str) -> list[str]:
-    """Control characters, escape sequences above all, that a command printed as they stand in the logs."""
+def find_control_characters(printed: str) -> list[str]:
+    """Find control characters, such as those of escape sequences, that a command printed unchanged."""
     return sorted({c for c in printed if unicodedata.category(c) == "Cc" and c not in "\n\t"})

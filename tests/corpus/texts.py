@@ -1,4 +1,4 @@
-"""Odd texts by class: each stands in a question, a passage and a response; see `tests.corpus.rows`."""
+"""Odd texts by class; each occurs in a question, a passage and a response, see `tests.corpus.rows`."""
 
 ESC, NUL, BEL = "\x1b", "\x00", "\x07"
 
@@ -50,7 +50,7 @@ CASES = {
         "\x7f\x80\x81\x9b31m",
         f"{BEL}{BEL} rings\x08\x08\x08 and deletes",
         "carriage\rreturn overwrites\rthe line",
-        "\ue000sentence\ue001",  # what our prompt code puts in the place of texts
+        "\ue000sentence\ue001",  # placeholders of texts in the prompt code
         "\ue000question\ue001 \ue000passage0\ue001 \ue000passage99\ue001",
         "\ue000\ue000sentence\ue001\ue001 \ue001 \ue000",
         "\ue000nothing0\ue001",

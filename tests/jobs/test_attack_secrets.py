@@ -127,7 +127,7 @@ def row_errors(uri: SecretUri) -> Iterator[str]:
     """Texts for the `error` column of raw/ and of sidecars."""
     caller = ModelEndpoint("judge", "m", ServerSettings(base_url="http://h:1/v1"))
     answer = httpx2.Response(
-        400, request=httpx2.Request("POST", uri.text if uri.is_plain and "[" not in uri.place else "http://h")
+        400, request=httpx2.Request("POST", uri.text if uri.is_plain and "[" not in uri.shown else "http://h")
     )
     refusal = _classify_error(caller, BadRequestError("no", response=answer, body={"message": f"fetching '{uri.text}' failed"}))
     yield _make_failed_answer(LabelEndpoint("judge", "m", caller.server), str(refusal)).error or ""
@@ -203,14 +203,14 @@ def test_attack_no_output_shows_a_secret(output: str, uri: SecretUri) -> None:
     text = OUTPUTS[output](uri)
     assert SECRET not in text
     if uri.is_plain:
-        assert uri.place in text
+        assert uri.shown in text
 
 
 @given(uri=uris)
 def test_attack_no_error_of_a_row_contains_a_secret(uri: SecretUri) -> None:
     for error in row_errors(uri):
         assert SECRET not in error
-        assert uri.place in error or not uri.is_plain
+        assert uri.shown in error or not uri.is_plain
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -230,7 +230,7 @@ def test_attack_no_event_contains_a_secret(uri: SecretUri, tmp_path: Path, monke
     assert [json.loads(event)["eventType"] for event in events] == ["START", "FAIL"]
     assert not any(SECRET in event for event in events)
     message = json.loads(events[1])["run"]["facets"]["errorMessage"]["message"]
-    assert uri.place in message or not uri.is_plain
+    assert uri.shown in message or not uri.is_plain
 
 
 def test_attack_an_unsupported_uri_is_quoted_without_secrets() -> None:
@@ -243,8 +243,8 @@ def test_attack_an_unsupported_uri_is_quoted_without_secrets() -> None:
 def test_a_cleaned_error_keeps_its_class_and_attributes() -> None:
     error = library_error(BROKEN)
     clean_error(error)
-    assert error.errno == 2 and error.filename == BROKEN.place and BROKEN.place in str(error)
-    assert isinstance(error.__cause__, ValueError) and error.__cause__.args == ({"url": BROKEN.place}, BROKEN.place)
+    assert error.errno == 2 and error.filename == BROKEN.shown and BROKEN.shown in str(error)
+    assert isinstance(error.__cause__, ValueError) and error.__cause__.args == ({"url": BROKEN.shown}, BROKEN.shown)
 
 
 def test_hooks_are_installed_once() -> None:

@@ -17,8 +17,8 @@ from ragassay.jobs.cli.main import app
 from tests.corpus import rows as odd
 from tests.corpus.inputs import ALONE, REFUSED
 from tests.corpus.job import AGGREGATE, DETECTORS
-from tests.corpus.layouts import BESIDE, CARRIED, DIFFER
-from tests.corpus.tally import check_row, column_of, raw_controls, raw_keys, scored_rows, table
+from tests.corpus.layouts import DIFFER, LAYOUTS, PASSED_THROUGH
+from tests.corpus.tally import check_row, find_control_characters, format_tally, read_column, read_raw_keys, read_scored_rows
 from tests.jobs.conftest import here, manifest, write_job
 from tests.without_ray import without_ray
 
@@ -27,7 +27,7 @@ LABELS = {0: "correct", 2: "wrong", 5: "partial"}
 ESCAPED = ["red", "\x1b[31mred", "\x9b2J", "[bold]x[/]", "\ufeff", None]
 
 
-def write_rows(folder: Path, classes: Mapping[str, list[odd.Odd]] = odd.ROWS) -> None:
+def write_rows(folder: Path, classes: Mapping[str, list[odd.OddRow]] = odd.ROWS) -> None:
     """Write one file per class of odd rows."""
     folder.mkdir(parents=True)
     for kind, rows in classes.items():
@@ -64,14 +64,14 @@ def score_corpus(folder: Path) -> CorpusRun:
     """Write the whole corpus as logs and score it."""
     logs, output = folder / "logs", folder / "out"
     write_rows(logs / f"layout={ODD}")
-    for layout in BESIDE:
-        layout.write(logs / f"layout={layout.place}")
+    for layout in LAYOUTS:
+        layout.write(logs / f"layout={layout.name}")
     settings = {"verdict": {"aggregate": AGGREGATE}, "input": {"on_bad_file": "skip"}, "splitting": {"languages": "any"}}
     job = write_job(folder / "job.yaml", settings, members={"slms": [], "detectors": DETECTORS})
     done = here("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr
-    rows_in = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in BESIDE)
-    return CorpusRun(logs, output, job, done.stdout + done.stderr, scored_rows(output), rows_in)
+    rows_in = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in LAYOUTS)
+    return CorpusRun(logs, output, job, done.stdout + done.stderr, read_scored_rows(output), rows_in)
 
 
 def check_classes(
@@ -83,7 +83,7 @@ def check_classes(
         check_row(row)
         by_class[row["row_id"].rpartition(" #")[0]].append(row)
     with capsys.disabled():
-        print("\n" + table(tried, by_class))
+        print("\n" + format_tally(tried, by_class))
     assert Counter(row["row_id"] for row in rows) == {f"{k} #{i}": 1 for k, n in tried.items() for i in range(n)}
     return by_class
 
@@ -102,18 +102,18 @@ def test_every_row_of_every_odd_layout_is_in_the_output(corpus_run: CorpusRun, c
     for row in corpus_run.rows:
         check_row(row)
         rows_by_layout[row["layout"]].append(row)
-    kinds = [layout.kind for layouts in (BESIDE, ALONE, REFUSED) for layout in layouts]
+    kinds = [layout.kind for layouts in (LAYOUTS, ALONE, REFUSED) for layout in layouts]
     assert len(kinds) >= 60 and len(set(kinds)) >= 12
-    assert len(rows_by_layout) == sum(layout.rows > 0 for layout in BESIDE) + 1
+    assert len(rows_by_layout) == sum(layout.rows > 0 for layout in LAYOUTS) + 1
     by_class: dict[str, list[Any]] = defaultdict(list)
     tried = Counter[str]()
-    for layout in BESIDE:
+    for layout in LAYOUTS:
         by_class[layout.kind] += rows_by_layout[layout.value]
         tried[layout.kind] += layout.rows
     with capsys.disabled():
-        print("\n" + table(tried, by_class))
-        print(f"{len(BESIDE)} layouts, {len(ALONE)} inputs that are scored alone and {len(REFUSED)} that are refused")
-    for layout in BESIDE:
+        print("\n" + format_tally(tried, by_class))
+        print(f"{len(LAYOUTS)} layouts, {len(ALONE)} inputs that are scored alone and {len(REFUSED)} that are refused")
+    for layout in LAYOUTS:
         rows = rows_by_layout[layout.value]
         expected = layout.rows if layout.scored is None else layout.scored
         assert (len(rows), sum(row["status"] == "ok" for row in rows)) == (layout.rows, expected), layout[:2]
@@ -121,11 +121,11 @@ def test_every_row_of_every_odd_layout_is_in_the_output(corpus_run: CorpusRun, c
 
 @pytest.mark.slow
 def test_pass_through_columns_are_unchanged(corpus_run: CorpusRun) -> None:
-    for name, values in CARRIED.items():
-        column = column_of(corpus_run.output, "layout", name, f"carried {name}")
+    for name, values in PASSED_THROUGH.items():
+        column = read_column(corpus_run.output, "layout", name, f"carried {name}")
         assert repr(column.to_pylist()) == repr(values.to_pylist()), name
     for name, both in DIFFER.items():
-        column = column_of(corpus_run.output, "layout", name, name)
+        column = read_column(corpus_run.output, "layout", name, name)
         expected = pa.array([value for part in both for value in part.to_pylist()], column.type)
         assert Counter(map(repr, column.to_pylist())) == Counter(map(repr, expected.to_pylist())), name
 
@@ -136,11 +136,11 @@ def test_rows_in_are_rows_out(corpus_run: CorpusRun) -> None:
     scored = sum(row["status"] == "ok" for row in corpus_run.rows)
     assert run["rows"] == {"in": corpus_run.rows_in, "scored": scored, "failed": corpus_run.rows_in - scored, "skipped": 0}
     assert len(corpus_run.rows) == corpus_run.rows_in and f"{corpus_run.rows_in:,} in = {scored:,} scored" in corpus_run.printed
-    keys = raw_keys(corpus_run.output)
+    keys = read_raw_keys(corpus_run.output)
     assert len(keys) == len(set(keys)) == corpus_run.rows_in
     files = manifest(corpus_run.output)["files"]
     assert Counter(key >> 32 for key in keys) == {n: file["rows"] for n, file in enumerate(files) if file["rows"]}
-    assert not raw_controls("\n".join(line for line in corpus_run.printed.splitlines() if "(raylet)" not in line))
+    assert not find_control_characters("\n".join(line for line in corpus_run.printed.splitlines() if "(raylet)" not in line))
     assert "error" not in run["statuses"]
 
 
@@ -180,10 +180,10 @@ def test_commands_on_the_output_succeed_or_end_with_an_error_message(
     config = [] if name in {"calibrate", "export"} else ["--config", str(job)]
     run = CliRunner().invoke(app, [name, str(corpus_run.output), *rest, *config])
     assert run.exit_code == 0 or (run.exit_code == 1 and "\nerror[" in f"\n{run.output}"), run.output or run.exception
-    assert not raw_controls(run.output) and "Traceback" not in run.output
+    assert not find_control_characters(run.output) and "Traceback" not in run.output
     for path in tmp_path.iterdir():
         if path.suffix == ".html":
-            assert not raw_controls(path.read_text())
+            assert not find_control_characters(path.read_text())
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from rich.console import Console
 from ragassay.jobs.run import run_job
 from tests.corpus.inputs import ALONE, REFUSED, Alone, Refused
 from tests.corpus.job import without_slm
-from tests.corpus.tally import check_row, raw_controls, scored_rows
+from tests.corpus.tally import check_row, find_control_characters, read_scored_rows
 from tests.raises import refuses
 
 
@@ -27,7 +27,7 @@ def test_odd_inputs_are_scored_and_then_skipped(layout: Alone, tmp_path: Path, w
     for expected in ({"in": layout.rows, "skipped": 0}, {"in": layout.rows, "skipped": layout.rows}):
         run = run_job(without_slm(**layout.job), input_uri(root, layout.at), str(output), Console(file=StringIO()))
         assert run.rows.items() >= expected.items()
-    rows = scored_rows(output)
+    rows = read_scored_rows(output)
     assert len(rows) == layout.rows
     for row in rows:
         check_row(row)
@@ -43,7 +43,7 @@ def test_odd_inputs_are_refused_before_anything_is_scored(
     monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", _no_ray)
     with refuses(layout.fault) as refused:
         run_job(without_slm(**layout.job), input_uri(root, layout.at), str(output), Console(quiet=True))
-    assert not raw_controls(str(refused.value)) and not (output / "raw").exists()
+    assert not find_control_characters(str(refused.value)) and not (output / "raw").exists()
 
 
 def _no_ray(*_: Any) -> None:

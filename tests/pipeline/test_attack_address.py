@@ -101,8 +101,8 @@ def test_attack_no_text_shows_a_secret(uri: SecretUri, wrapping: str) -> None:
         assert SECRET not in shown
         assert hide_secrets(shown) == shown
     if uri.is_plain:
-        assert strip_credentials(uri.text) == uri.place
-        assert all(uri.place in hide_secrets(wrapping.format(text)) for text in forms)
+        assert strip_credentials(uri.text) == uri.shown
+        assert all(uri.shown in hide_secrets(wrapping.format(text)) for text in forms)
 
 
 @given(st.text("ab:/@?#%2F3A=&'\"()\\ \n;"))

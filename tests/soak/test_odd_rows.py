@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import rows as odd
-from tests.corpus.tally import scored_rows
+from tests.corpus.tally import read_scored_rows
 from tests.jobs.conftest import here, ragassay
 from tests.jobs.test_corpus import check_classes, score_corpus, write_rows
 from tests.without_ray import without_ray
@@ -22,7 +22,7 @@ def test_odd_rows_through_the_default_job(tmp_path: Path, capsys: pytest.Capture
     for command, done in ((ragassay, "0 skipped"), (here, f"{sum(tried.values())} skipped")):
         run = command("run", tmp_path / "logs", tmp_path / "out")
         assert run.returncode == 0 and done in run.stdout, run.stderr
-    check_classes(scored_rows(tmp_path / "out"), tried, capsys)
+    check_classes(read_scored_rows(tmp_path / "out"), tried, capsys)
 
 
 def test_the_corpus_has_the_same_rows_with_ray_and_without(tmp_path: Path, one_ray: None) -> None:

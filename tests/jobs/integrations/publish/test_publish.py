@@ -1,4 +1,4 @@
-"""Test publishing to Langfuse: what is sent, that it is sent once, and the summary of the resumed."""
+"""Test publishing to Langfuse: what is sent, that each verdict is sent once, and that an interrupted command resumes."""
 
 import json
 import re

@@ -66,7 +66,7 @@ class Output:
 
 
 class Tables:
-    """The tables of first format."""
+    """A table of one format."""
 
     def __init__(self, table: str, catalog: dict[str, str], read: Callable[[], tuple[Any, pa.Table]]) -> None:
         self.table, self.catalog, self.read = table, catalog, read
