@@ -119,6 +119,13 @@ def test_named_files_exist(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_named_functions_exist(page: Path) -> None:
+    for names, path in re.findall(r"((?:`\w+`(?:, | and )?)+) in `((?:jobs|pipeline|schemas)/[\w/]+\.py)`", page.read_text()):
+        defined = re.findall(r"^(?: *def |class |)(\w+)", (REPO / path).read_text(encoding="utf-8"), re.M)
+        assert set(re.findall(r"\w+", names)) - {"and"} <= set(defined), path
+
+
 def test_the_readme_is_short() -> None:
     lines = (REPO / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 80

@@ -146,6 +146,7 @@ def with_stand_ins(job: dict[str, Any], servers: Servers) -> dict[str, Any]:
     return merged(BASE, sections, {"escalation": larger} if larger else {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_works(page: Path, start: Path, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = start.parent / "page"
