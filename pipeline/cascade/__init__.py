@@ -1,1 +1,1 @@
-"""The cascade: which responses a judge decides, and how its decisions replace verdicts of the ensemble."""
+"""The cascade: a judge decides doubtful responses, and its decisions replace verdicts of the ensemble."""
