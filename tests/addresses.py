@@ -22,7 +22,7 @@ sys.addaudithook(seen)
 """Content of sitecustomize.py: every process of a run logs the addresses that it looks up or connects to."""
 
 
-def watched(folder: Path) -> dict[str, str]:
+def make_watched_env(folder: Path) -> dict[str, str]:
     """Build the environment of a run whose processes log every address in a folder."""
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(HOOK)

@@ -49,7 +49,6 @@ NOT_YET = (
     "jobs/forecast/",
     "ragassay/",
     "tests/jobs/",
-    "tests/soak/",
 )
 """Files and folders that are not rewritten yet. Only remove entries."""
 

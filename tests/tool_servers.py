@@ -14,13 +14,13 @@ from typing import Any
 PUBLIC, SECRET = "pk-lf-test", "sk-lf-test"
 LARGEST = 3_500_000  # bytes of a request to Langfuse
 METHOD = ":method"
-DROP, DROP_BEHIND = "drop", "drop behind"
+DROP, DROP_AFTER = "drop", "drop behind"
 """The connection closes without an answer: before the request is processed, or after."""
 
 Reply = tuple[int, Any]
 Headers = dict[str, str]
 Fault = Callable[[int], Reply | str | None]
-"""Maps the number of a request, from 1, to its fault: another answer, DROP or DROP_BEHIND; None for no fault."""
+"""Maps the number of a request, from 1, to its fault: another answer, DROP or DROP_AFTER; None for no fault."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
                 tool.requests.append((self.path, body))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 reply = tool.answer(self.path, {**headers, METHOD: self.command}, body)
-                reply = None if fault == DROP_BEHIND else reply
+                reply = None if fault == DROP_AFTER else reply
         if reply is None:
             self.close_connection = True
             return
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(tool: Tool) -> Iterator[Tool]:
+def serve_tool(tool: Tool) -> Iterator[Tool]:
     """Serve a tool on a free port of this machine, and set its `url`."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.tool = tool
@@ -105,7 +105,7 @@ def serving(tool: Tool) -> Iterator[Tool]:
         server.server_close()
 
 
-def before(url: str) -> Tool:
+def proxy_tool(url: str) -> Tool:
     """Make a proxy of a real tool, which forwards requests without a fault."""
     import httpx2
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chat_server import Reply, Server, completion
-from tests.tool_servers import METHOD, Headers, Tool, serving
+from tests.tool_servers import METHOD, Headers, Tool, serve_tool
 
 RECORDED = Path(__file__).parent / "recorded" / "facts.json"
 """Digest of a prompt -> log P(yes) and log P(no) of the bundled verifier; written by `python -m tests.golden --record`."""
@@ -149,7 +149,7 @@ def _answer_tool(path: str, headers: Headers, body: Any) -> Reply:
 @contextmanager
 def serve() -> Iterator[Servers]:
     """Start the stand-ins on free ports."""
-    with serving(Tool(_answer_tool)) as tools:
+    with serve_tool(Tool(_answer_tool)) as tools:
         servers = Servers("", tools)
         chat = Server(servers.answer)
         servers.chat = chat.url

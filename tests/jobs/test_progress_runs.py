@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.addresses import check_addresses, watched
+from tests.addresses import check_addresses, make_watched_env
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, ragassay, write_job
 from tests.without_ray import without_ray
@@ -34,7 +34,7 @@ def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_an
     output = tmp_path / "out"
     detectors = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind": "novelty"}]
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.05})
-    done = ragassay("--log-format", "json", "run", logs, output, "--config", config, env=watched(tmp_path))
+    done = ragassay("--log-format", "json", "run", logs, output, "--config", config, env=make_watched_env(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "scoring" not in done.stdout and "320 in = 300 scored + 20 failed" in done.stdout
     lines = progress(done.stderr)

@@ -1,7 +1,7 @@
-"""A model whose own code fails: what an engine meets that hangs, dies, or wants more memory than there is.
+"""A model that fails on purpose: it hangs, dies, or uses too much memory.
 
-It is the tiny model of the other tests, loaded by the real engine with `trust_remote_code`; what it does next, a file says that
-it deletes, so that every fault happens as often as there are files.
+It is the tiny model of the other tests, loaded by the real engine with `trust_remote_code`. Each fault is a file that the model
+deletes when it fails, so every fault happens as often as there are files.
 """
 
 import json
@@ -50,15 +50,15 @@ class Faulty(LlamaForCausalLM):
 """
 
 
-def faulty_model(tiny: str, folder: Path) -> tuple[str, Path]:
-    """A copy of the tiny model with this code.
+def copy_faulty_model(tiny: str, folder: Path) -> tuple[str, Path]:
+    """Copy the tiny model and add the code of the faults.
 
     Args:
-        tiny: Its folder.
-        folder: Where to.
+        tiny: Folder of the tiny model.
+        folder: Folder for the copy.
 
     Returns:
-        The copy, and the folder of the files that say what it does; see `inject`.
+        Folder of the copy, and folder of the fault files; see `inject_faults`.
     """
     model, faults = folder / "faulty", folder / "faults"
     shutil.copytree(tiny, model)
@@ -70,14 +70,14 @@ def faulty_model(tiny: str, folder: Path) -> tuple[str, Path]:
     return str(model), faults
 
 
-def inject(faults: Path, where: str, kind: str, times: int) -> None:
-    """Have it fail from now on, so many times.
+def inject_faults(faults: Path, where: str, kind: str, times: int) -> None:
+    """Make the model fail.
 
     Args:
-        faults: The folder.
-        where: `start`, when it is loaded; or `step`, when it is asked.
-        kind: hang, gil (holding Python's lock), kill, limit (no memory by a limit), eat (memory until the machine has none).
-        times: How often.
+        faults: Folder of the fault files.
+        where: `start`: while it is loaded; `step`: in a forward pass.
+        kind: hang, gil (hang with Python's lock), kill, limit (no memory due to a limit), eat (use all memory of the machine).
+        times: Number of faults.
     """
     for number in range(times):
         (faults / f"{where}-{kind}-{number:03}").touch()

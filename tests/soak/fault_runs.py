@@ -1,4 +1,4 @@
-"""Runs that are broken on purpose: the logs, the command, and what is counted of what came out."""
+"""Runs with injected faults: their logs and commands, and counts of their output."""
 
 import os
 import signal
@@ -18,38 +18,43 @@ from tests.soak.results import Result, record
 DETECTORS = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind": "novelty"}]
 DAYS = (1, 2)
 PATIENCE = 900
-"""Seconds until a run must have ended, on a machine that does other work as well."""
+"""Seconds until a run must have ended, on a machine that also does other work."""
 
 
-def often(times: int) -> int:
-    """How often to try: so often, or SOAK_SHARE of it, on a machine that has less time."""
+def scale_times(times: int) -> int:
+    """Scale a number of tries by the environment variable SOAK_SHARE (default 1)."""
     return max(1, round(times * float(os.environ.get("SOAK_SHARE", "1"))))
 
 
-def two_days(folder: Path, rows: int) -> Path:
-    """Logs of two days, so many rows in all, in small row groups."""
+def write_two_days(folder: Path, rows: int) -> Path:
+    """Write logs of two days with `rows` rows in total, in small row groups."""
     for day in DAYS:
         part = example_rows(rows // 2, start=day * rows)
         write_logs(folder / "logs" / f"dt={day}" / "a.parquet", part, row_group_size=max(1, rows // 20))
     return folder / "logs"
 
 
-def ids(rows: int) -> set[str]:
-    """What `two_days` is known by in the output."""
+def list_ids(rows: int) -> set[str]:
+    """List the row ids of `write_two_days`."""
     return {f"dt={day}/a.parquet#{i}" for day in DAYS for i in range(rows // 2)}
 
 
-def without_slm(folder: Path, **settings: Any) -> Path:
-    """A job file for them without a model."""
+def write_detector_job(folder: Path, **settings: Any) -> Path:
+    """Write a job file without an SLM for `write_two_days`."""
     return write_job(folder / "job.yaml", settings, members={"slms": [], "detectors": DETECTORS}, runtime={"block_mib": 0.01})
 
 
 @dataclass
 class Tries:
-    """Counts the tries of one class of faults; a line of tests/benchmarks/results/faults.md.
+    """Counts of the tries of one class of faults; one line of tests/benchmarks/results/faults.md.
 
     Attributes:
-        name: The class.
+        name: Class of faults.
+        tried: Number of tries.
+        survived: Number of tries that ended as expected.
+        lost: Rows lost, over all tries.
+        twice: Duplicate rows, over all tries.
+        notes: Remarks.
     """
 
     name: str
@@ -59,96 +64,96 @@ class Tries:
     twice: int = 0
     notes: list[str] = field(default_factory=list)
 
-    def count(self, wanted: set[str], found: Iterable[str], *, well: bool) -> None:
+    def count(self, expected: set[str], ids: Iterable[str], *, well: bool) -> None:
         """Count one try.
 
         Args:
-            wanted: Ids of the input's rows.
-            found: Ids that came out, with their repetitions.
-            well: Whether it ended as it should.
+            expected: Ids of the input's rows.
+            ids: Ids in the output, with duplicates.
+            well: Whether it ended as expected.
         """
-        here = list(found)
+        listed = list(ids)
         self.tried += 1
-        self.lost += len(wanted - set(here))
-        self.twice += len(here) - len(set(here))
-        self.survived += well and set(here) == wanted and len(here) == len(wanted)
+        self.lost += len(expected - set(listed))
+        self.twice += len(listed) - len(set(listed))
+        self.survived += well and set(listed) == expected and len(listed) == len(expected)
 
     def done(self, note: str = "") -> None:
-        """Record it, and fail where not all went well."""
+        """Record the counts, and fail unless all tries ended well."""
         note = "; ".join(filter(None, [note, *self.notes]))
         record(Result("faults", self.name, self.tried, self.survived, self.lost, self.twice, note))
         assert (self.survived, self.lost, self.twice) == (self.tried, 0, 0), self
 
 
-def launched(*args: str | Path, log: Path, **env: str) -> subprocess.Popen[bytes]:
-    """The command, in a process group of its own; its output goes to a file."""
-    with log.open("ab") as said:
+def launch(*args: str | Path, log: Path, **env: str) -> subprocess.Popen[bytes]:
+    """Start a command in a new process group; its output goes to a file."""
+    with log.open("ab") as output:
         return subprocess.Popen(
-            [*COMMAND, *map(str, args)], stdout=said, stderr=said, env=environment(**env), start_new_session=True
+            [*COMMAND, *map(str, args)], stdout=output, stderr=output, env=environment(**env), start_new_session=True
         )
 
 
-def finished(*args: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """The command, to its end; a traceback is never one."""
-    done = subprocess.run(
+def run_command(*args: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; it must not print a traceback."""
+    result = subprocess.run(
         [*COMMAND, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE, env=environment(**env), check=False
     )
-    assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
-    return done
+    assert "Traceback" not in result.stdout + result.stderr, result.stdout + result.stderr
+    return result
 
 
 def kill_at(
     process: subprocess.Popen[bytes], moment: Callable[[], bool], after: float, log: Path
 ) -> list[psutil.Process] | None:
-    """Kill a process, and nothing that it has started, at a moment and a little later.
+    """Kill a process, but not its children, `after` seconds after a moment.
 
     Returns:
-        What it had started, to be ended when it has become clear whether that does any harm; None where it had ended before.
+        Its children, which the caller must kill later; None if the process had ended before.
     """
-    end = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while not moment():
         if process.poll() is not None:
             return None
-        assert time.monotonic() < end, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.001)
     time.sleep(after)
-    left = children(process)
+    orphans = list_children(process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    return left if process.returncode == -signal.SIGKILL else None
+    return orphans if process.returncode == -signal.SIGKILL else None
 
 
-def children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """All that a process has started."""
+def list_children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """List all descendants of a process."""
     return psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
 
 
-def end_all(processes: Iterable[psutil.Process]) -> None:
-    """Kill what is left of processes that were started here."""
-    left = list(processes)
-    for one in left:
+def kill_all(processes: Iterable[psutil.Process]) -> None:
+    """Kill processes that are still running."""
+    running = list(processes)
+    for process in running:
         try:
-            one.kill()
+            process.kill()
         except psutil.NoSuchProcess:
             continue
-    psutil.wait_procs(left, timeout=30)
+    psutil.wait_procs(running, timeout=30)
 
 
-def content(output: Path) -> dict[str, Mapping[str, Any]]:
-    """Row id -> what was found of it, less what differs from run to run."""
+def read_content(output: Path) -> dict[str, Mapping[str, Any]]:
+    """Read the scored rows by row id, without the run id."""
     return {row["row_id"]: {name: value for name, value in row.items() if name != "run_id"} for row in read_rows(output)}
 
 
-def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two rows are equal, floats to within what the order of a sum changes."""
-    return one.keys() == other.keys() and all(_close(value, other[name]) for name, value in one.items())
+def rows_agree(row: Mapping[str, Any], other_row: Mapping[str, Any]) -> bool:
+    """Return whether two rows are equal, with a tolerance for floats, which depend on the order of sums."""
+    return row.keys() == other_row.keys() and all(_values_agree(value, other_row[name]) for name, value in row.items())
 
 
-def _close(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= 1e-6 * max(1.0, abs(one))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return same(one, other)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_close, one, other))
-    return bool(one == other)
+def _values_agree(value: Any, other_value: Any) -> bool:
+    if isinstance(value, float) and isinstance(other_value, float):
+        return abs(value - other_value) <= 1e-6 * max(1.0, abs(value))
+    if isinstance(value, dict) and isinstance(other_value, dict):
+        return rows_agree(value, other_value)
+    if isinstance(value, list) and isinstance(other_value, list):
+        return len(value) == len(other_value) and all(map(_values_agree, value, other_value))
+    return bool(value == other_value)

@@ -1,4 +1,4 @@
-"""A real S3 server (moto's), behind a proxy on loopback that breaks what passes: a store as it is on a bad day."""
+"""A real S3 server (moto) behind a local proxy that injects faults."""
 
 import http.client
 import random
@@ -28,16 +28,17 @@ REFUSED = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>
 
 @dataclass
 class Weather:
-    """What the proxy does to requests, each with a probability.
+    """Faults of the proxy.
 
     Attributes:
-        errors: Answer 500 InternalError or 503 SlowDown, and don't ask the store.
-        dropped: Send a part of the answer's body, then close the connection.
-        unanswered: Have the store do it, and close the connection without an answer.
-        slow: Send the body in parts, with pauses.
-        skew: Seconds by which the store's clock is off.
-        conditions: What it does with the conditions of a put: keeps them; passes over them, as older stores do; refuses them.
-        seed: Of the dice.
+        errors: Probability of answering 500 InternalError or 503 SlowDown without asking the store.
+        dropped: Probability of closing the connection in the middle of the answer's body.
+        unanswered: Probability of closing the connection without an answer after the store has done its work.
+        slow: Probability of sending the body in parts, with pauses.
+        skew: Error of the store's clock, in seconds.
+        conditions: Conditions of a put are kept, ignored (`passed over`, as by older stores) or refused.
+        seed: Random seed.
+        seen: Number of requests by fault.
     """
 
     errors: float = 0.0
@@ -54,7 +55,7 @@ class Weather:
         self._lock = threading.Lock()
 
     def next(self) -> str:
-        """What happens to the next request."""
+        """Draw the fault of the next request."""
         with self._lock:
             throw = self._dice.random()
             for kind in ("errors", "dropped", "unanswered", "slow"):
@@ -67,19 +68,19 @@ class Weather:
             return "fine"
 
     def one_of(self, *choices: str) -> str:
-        """One of them."""
+        """Choose one at random."""
         with self._lock:
             return self._dice.choice(choices)
 
 
 @dataclass
 class Store:
-    """The server.
+    """S3 server and its proxy.
 
     Attributes:
         direct: Port of the server itself.
         port: Port of the proxy.
-        weather: What the proxy does; may be set at any time.
+        weather: Faults of the proxy; may be set at any time.
     """
 
     direct: int
@@ -87,18 +88,18 @@ class Store:
     weather: Weather = field(default_factory=Weather)
 
     def uri(self, path: str, scheme: str = "http") -> str:
-        """URI of a path in the bucket, by way of the proxy."""
+        """Return the URI of a path in the bucket, through the proxy."""
         return f"s3://{BUCKET}/{path}?endpoint_override={scheme}://127.0.0.1:{self.port}&region=us-east-1"
 
     @property
     def fs(self) -> pafs.FileSystem:
-        """The store, past the proxy."""
+        """File system of the store, without the proxy."""
         return pafs.S3FileSystem(
             access_key="test", secret_key="test", endpoint_override=f"http://127.0.0.1:{self.direct}", region="us-east-1"
         )
 
     def client(self) -> Any:
-        """boto3's client of the store, past the proxy."""
+        """Make a boto3 client of the store, without the proxy."""
         import boto3
 
         return boto3.client(
@@ -112,11 +113,11 @@ class Store:
 
 @contextmanager
 def s3_store() -> Iterator[Store]:
-    """A server with an empty bucket, and the proxy before it."""
+    """Start a server with an empty bucket, and a proxy in front of it."""
     store = Store(free_port(), free_port())
     script = Path(sys.executable).with_name("moto_server")
     server = subprocess.Popen([script, "-p", str(store.direct)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    proxy = ThreadingHTTPServer(("127.0.0.1", store.port), _handler(store))
+    proxy = ThreadingHTTPServer(("127.0.0.1", store.port), _make_handler(store))
     proxy.daemon_threads = True
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     try:
@@ -133,9 +134,9 @@ def s3_store() -> Iterator[Store]:
         server.wait()
 
 
-def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
-    one_by_one = threading.Lock()
-    """S3 looks at a condition and puts in one step; moto, in two."""
+def _make_handler(store: Store) -> type[BaseHTTPRequestHandler]:
+    condition_lock = threading.Lock()
+    """S3 checks a condition and writes in one step; moto does it in two, so requests with conditions are serialized."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -144,11 +145,11 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
             body = self._body()
             fate = store.weather.next()
             if fate == "errors":
-                return self._answer(*_error(store.weather.one_of("InternalError", "SlowDown")))
+                return self._answer(*_make_error(store.weather.one_of("InternalError", "SlowDown")))
             if self.headers.get("If-None-Match") or self.headers.get("If-Match"):
                 if store.weather.conditions == "refused":
-                    return self._answer(*_error("NotImplemented"))
-                with one_by_one:
+                    return self._answer(*_make_error("NotImplemented"))
+                with condition_lock:
                     answer = self._forward(body)
             else:
                 answer = self._forward(body)
@@ -165,7 +166,7 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
             while size := int(self.rfile.readline().partition(b";")[0], 16):
                 parts.append(self.rfile.read(size))
                 self.rfile.readline()
-            while self.rfile.readline().strip():  # what stands behind the last one
+            while self.rfile.readline().strip():  # trailers after the last chunk
                 continue
             return b"".join(parts)
 
@@ -190,7 +191,7 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
             self.send_response_only(status)
             for name, value in headers:
                 if name.lower() not in HOP:
-                    self.send_header(name, _skewed(name, value, store.weather.skew))
+                    self.send_header(name, _skew_time(name, value, store.weather.skew))
             self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(body)))
             self.end_headers()
             if self.command == "HEAD":
@@ -219,7 +220,7 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _error(code: str) -> tuple[int, list[tuple[str, str]], bytes]:
+def _make_error(code: str) -> tuple[int, list[tuple[str, str]], bytes]:
     status = {"InternalError": 500, "SlowDown": 503, "NotImplemented": 501}[code]
     return (
         status,
@@ -228,8 +229,8 @@ def _error(code: str) -> tuple[int, list[tuple[str, str]], bytes]:
     )
 
 
-def _skewed(name: str, value: str, seconds: float) -> str:
-    """A time in a header as a store tells it whose clock is off."""
+def _skew_time(name: str, value: str, seconds: float) -> str:
+    """Shift a time in a header, as a store with a wrong clock does."""
     if not seconds or name.lower() not in {"date", "last-modified"}:
         return value
     return format_datetime(parsedate_to_datetime(value) + timedelta(seconds=seconds), usegmt=True)

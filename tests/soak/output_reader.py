@@ -1,4 +1,4 @@
-"""Read an output's verdicts again and again until a file appears; `test_attack_readers` starts 20 of these processes.
+"""Read an output's verdicts repeatedly until a file appears; `test_attack_readers` starts 20 of these processes.
 
 python -m tests.soak.output_reader OUTPUT LOG STOP_FILE
 """
@@ -20,7 +20,7 @@ from ragassay.schemas.manifest import Manifest
 
 
 def read(output: Folder, manifest: Manifest) -> tuple[list[list[Any]], list[str]]:
-    """Read what each partition's first file holds, slowly, and the runs that have verdicts."""
+    """Read the first file of each partition, slowly, and list the runs that have verdicts."""
     partitions: list[list[Any]] = []
     for partition, paths in list_partition_files(output, "scored").items():
         time.sleep(0.05)
@@ -35,7 +35,7 @@ def main(output: str, log: Path, stop: Path) -> None:
         while not stop.exists():
             try:
                 partitions, runs = read_snapshot(open_output(output), read)
-                lines.write(json.dumps({"found": partitions, "runs": runs}) + "\n")
+                lines.write(json.dumps({"partitions": partitions, "runs": runs}) + "\n")
             except OutputRewritten as error:
                 lines.write(json.dumps({"rewritten": error.fields["partition"]}) + "\n")
             lines.flush()

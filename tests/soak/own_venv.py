@@ -1,4 +1,4 @@
-"""Environments of their own, under out/venvs, for packages that can't live in ours; made on first use."""
+"""Separate environments below out/venvs for packages that conflict with ours, made on first use."""
 
 import subprocess
 import sys
@@ -7,17 +7,17 @@ from pathlib import Path
 VENVS = Path(__file__).parents[2] / "out" / "venvs"
 
 
-def own_venv(name: str, *packages: str) -> Path:
-    """Folder of commands of an environment with these packages.
+def make_venv(name: str, *packages: str) -> Path:
+    """Make an environment with these packages, unless it exists, and return its folder of commands.
 
     Args:
-        name: Of the environment; one that is there, of the same packages, is used as it is.
-        packages: As pip takes them.
+        name: Name of the environment.
+        packages: Requirements for pip.
     """
     folder = VENVS / name
-    made = folder / "made"
-    if not made.exists() or made.read_text().split() != list(packages):
+    marker = folder / "made"
+    if not marker.exists() or marker.read_text().split() != list(packages):
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([folder / "bin" / "pip", "install", "-q", *packages], check=True, stderr=subprocess.DEVNULL)
-        made.write_text(" ".join(packages))
+        marker.write_text(" ".join(packages))
     return folder / "bin"

@@ -1,4 +1,4 @@
-"""Results of the soak tests: collected as they come, written as the table of tests/benchmarks/results/faults.md."""
+"""Collect the results of the soak tests, and write them as the tables of tests/benchmarks/results/faults.md."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,17 +12,17 @@ MARK = "<!-- written by `make soak` -->"
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one class of faults, or of one kind of input.
+    """Result of one class of faults or one kind of input.
 
     Attributes:
         group: Heading of its table: `faults`, `inputs` or `publish`.
-        name: The class, in words.
-        tried: How often; of an input, with how many rows.
-        survived: Of these, how often the job ended as it should: whole, or with an error that names the thing, after which the
-            same command went on.
+        name: Name of the class or kind.
+        tried: Number of tries; of rows, for an input.
+        survived: Number of tries in which the job ended as expected: completely, or with an error that names the cause, after
+            which the same command resumed.
         lost: Rows lost, over all tries.
-        twice: Rows that came out twice, over all tries.
-        note: What else is worth saying.
+        twice: Duplicate rows, over all tries.
+        note: Remarks.
     """
 
     group: str
@@ -35,19 +35,19 @@ class Result:
 
 
 def record(result: Result) -> None:
-    """Add a result; a later one of the same name takes its place."""
+    """Add a result; a later result with the same name replaces it."""
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     with RESULTS.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(result)) + "\n")
 
 
-def tables() -> str:
-    """All results as Markdown, a table a group."""
-    found = [Result(**json.loads(line)) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
-    last = {(result.group, result.name): result for result in found}
+def render_tables() -> str:
+    """Render all results as Markdown, one table per group."""
+    results = [Result(**json.loads(line)) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+    last = {(result.group, result.name): result for result in results}
     text = []
     for group in dict.fromkeys(group for group, _ in last):
-        rows = [result for (of, _), result in last.items() if of == group]
+        rows = [result for (result_group, _), result in last.items() if result_group == group]
         text += [
             f"### {group.capitalize()}",
             "",
@@ -62,7 +62,7 @@ def tables() -> str:
 def main() -> None:
     """Write the tables behind the mark in tests/benchmarks/results/faults.md."""
     head, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
-    PAGE.write_text(f"{head}{mark or MARK}\n\n{tables()}", encoding="utf-8")
+    PAGE.write_text(f"{head}{mark or MARK}\n\n{render_tables()}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Twenty readers in a loop while runs are made and killed: no run fails, and no reader sees half of a run's verdicts."""
+"""Twenty readers in a loop while runs are started and killed: no run fails, and no reader sees a mix of two runs' verdicts."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import REPO, example_rows, write_logs
 from tests.jobs.conftest import write_job
-from tests.soak.fault_runs import DETECTORS, children, end_all, launched, often
+from tests.soak.fault_runs import DETECTORS, kill_all, launch, list_children, scale_times
 from tests.soak.results import Result, record
 
 pytestmark = pytest.mark.soak
@@ -25,10 +25,10 @@ ROUNDS = 3
 ROWS = 400
 PATIENCE = 600
 TAUS = (0.35, 0.65)
-"""Thresholds that the rounds take in turn: what is read must be of one of them."""
+"""Thresholds of alternating rounds; all verdicts of a reading have one of them."""
 
 
-def test_attack_readers_beside_runs_that_are_made_and_killed(tmp_path: Path) -> None:
+def test_attack_readers_during_runs_that_are_started_and_killed(tmp_path: Path) -> None:
     dice = random.Random(5)
     output, stop, log = tmp_path / "out", tmp_path / "stop", tmp_path / "runs.log"
     jobs = [
@@ -41,18 +41,18 @@ def test_attack_readers_beside_runs_that_are_made_and_killed(tmp_path: Path) -> 
         for i, tau in enumerate(TAUS)
     ]
     add_day(tmp_path / "logs", 1)
-    run(log, "run", tmp_path / "logs", output, "--config", jobs[0])
+    run_to_end(log, "run", tmp_path / "logs", output, "--config", jobs[0])
     readers = start_readers(tmp_path, output, stop)
     killed = 0
-    rounds = often(ROUNDS)
+    rounds = scale_times(ROUNDS)
     try:
         for number in range(rounds):
             add_day(tmp_path / "logs", number + 2)
             config = jobs[number % 2]
-            killed += kill(launched("run", tmp_path / "logs", output, "--config", config, log=log), output, dice)
-            run(log, "run", tmp_path / "logs", output, "--config", config)
-            killed += kill(launched("finalize", output, "--config", jobs[(number + 1) % 2], log=log), output, dice)
-            run(log, "finalize", output, "--config", jobs[(number + 1) % 2])
+            killed += kill_at_random(launch("run", tmp_path / "logs", output, "--config", config, log=log), output, dice)
+            run_to_end(log, "run", tmp_path / "logs", output, "--config", config)
+            killed += kill_at_random(launch("finalize", output, "--config", jobs[(number + 1) % 2], log=log), output, dice)
+            run_to_end(log, "finalize", output, "--config", jobs[(number + 1) % 2])
     finally:
         stop.touch()
         codes = [reader.wait(60) for reader in readers]
@@ -60,10 +60,10 @@ def test_attack_readers_beside_runs_that_are_made_and_killed(tmp_path: Path) -> 
     seen = count_readings(tmp_path)
     note = (
         f"{READERS} readers, {2 * rounds} runs that ended and {killed} that were killed: {seen['whole']:,} whole readings, "
-        f"{seen['rewritten']:,} that said a run was rewriting, {seen['mixed']} of half a run"
+        f"{seen['rewritten']:,} that reported a rewriting run, {seen['mixed']} of half a run"
     )
     record(
-        Result("faults", "readers beside runs that are made and killed", seen.total(), seen.total() - seen["mixed"], 0, 0, note)
+        Result("faults", "readers during runs that are made and killed", seen.total(), seen.total() - seen["mixed"], 0, 0, note)
     )
     print(note)
     assert not seen["mixed"] and seen["whole"] > READERS and killed
@@ -73,38 +73,43 @@ def add_day(logs: Path, day: int) -> None:
     write_logs(logs / f"dt=2026-11-{day:02d}" / "a.parquet", example_rows(ROWS, start=day * ROWS), row_group_size=100)
 
 
-def run(log: Path, *args: str | Path) -> None:
-    """A run that must end well."""
-    process = launched(*args, log=log)
+def run_to_end(log: Path, *args: str | Path) -> None:
+    """Run a command, which must succeed."""
+    process = launch(*args, log=log)
     assert process.wait(PATIENCE) == 0, log.read_text()[-3000:]
 
 
-def kill(process: Any, output: Path, dice: random.Random) -> bool:
-    """Kill a run at some moment: mostly while it writes verdicts; whether it came to that."""
-    before = newest(output)
-    end = time.monotonic() + PATIENCE
-    while dice.random() < 0.9997 and newest(output) == before and process.poll() is None and time.monotonic() < end:
+def kill_at_random(process: Any, output: Path, dice: random.Random) -> bool:
+    """Kill a run at a random moment, mostly while it writes verdicts; return whether it was still running."""
+    newest_before = get_newest_mtime(output)
+    deadline = time.monotonic() + PATIENCE
+    while (
+        dice.random() < 0.9997
+        and get_newest_mtime(output) == newest_before
+        and process.poll() is None
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.01)
-    left = children(process)
+    orphans = list_children(process)
     if process.poll() is None:
         process.send_signal(signal.SIGKILL)
     process.wait()
-    end_all(left)
+    kill_all(orphans)
     return bool(process.returncode == -signal.SIGKILL)
 
 
-def newest(output: Path) -> int:
+def get_newest_mtime(output: Path) -> int:
     return max((path.stat().st_mtime_ns for path in (output / "scored").rglob("part-0.parquet")), default=0)
 
 
 def start_readers(folder: Path, output: Path, stop: Path) -> list[psutil.Popen]:
-    said = (folder / "readers.log").open("ab")
+    log = (folder / "readers.log").open("ab")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
     return [
         psutil.Popen(
             [sys.executable, "-m", "tests.soak.output_reader", str(output), str(folder / f"reader{i}.jsonl"), str(stop)],
-            stdout=said,
-            stderr=said,
+            stdout=log,
+            stderr=log,
             env=environment,
             cwd=REPO,
         )
@@ -113,7 +118,7 @@ def start_readers(folder: Path, output: Path, stop: Path) -> list[psutil.Popen]:
 
 
 def count_readings(folder: Path) -> Counter[str]:
-    """How the readings ended: whole, rewritten, or mixed, which none may be."""
+    """Count readings by outcome: whole, rewritten, or mixed, which must not occur."""
     seen: Counter[str] = Counter(whole=0, rewritten=0, mixed=0)
     for path in folder.glob("reader*.jsonl"):
         for line in path.read_text().splitlines():
@@ -121,14 +126,16 @@ def count_readings(folder: Path) -> Counter[str]:
             if "rewritten" in reading:
                 seen["rewritten"] += 1
                 continue
-            parts = reading["found"]
-            one_each = all(len(runs) == len(taus) == 1 and rows == ids == ROWS for _, runs, taus, rows, ids in parts)
-            known = {run for _, runs, *_ in parts for run in runs} <= set(reading["runs"])
-            seen["whole" if parts and one_each and known and in_order(parts, reading["runs"]) else "mixed"] += 1
+            parts = reading["partitions"]
+            is_consistent = all(len(runs) == len(taus) == 1 and rows == ids == ROWS for _, runs, taus, rows, ids in parts)
+            has_known_runs = {run for _, runs, *_ in parts for run in runs} <= set(reading["runs"])
+            seen[
+                "whole" if parts and is_consistent and has_known_runs and is_in_order(parts, reading["runs"]) else "mixed"
+            ] += 1
     return seen
 
 
-def in_order(parts: list[list[Any]], runs: list[str]) -> bool:
-    """Whether these are verdicts that stood together: those of one `finalize`, and partitions that later runs added."""
+def is_in_order(parts: list[list[Any]], runs: list[str]) -> bool:
+    """Return whether the verdicts existed at the same time: those of one `finalize`, and partitions added by later runs."""
     order = [runs.index(part[1][0]) for part in sorted(parts)]
     return order == sorted(order)

@@ -1,4 +1,4 @@
-"""Engines that hang, die when they start or in a step, or want more memory than there is."""
+"""Engines that hang, die at start or in a step, or use too much memory."""
 
 import re
 import signal
@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from tests.jobs.conftest import read_rows, wait_for, write_job
-from tests.soak.fault_model import faulty_model, inject
-from tests.soak.fault_runs import PATIENCE, Tries, children, finished, ids, launched, two_days
+from tests.soak.fault_model import copy_faulty_model, inject_faults
+from tests.soak.fault_runs import PATIENCE, Tries, launch, list_children, list_ids, run_command, write_two_days
 
 pytestmark = pytest.mark.soak
 
@@ -20,13 +20,13 @@ HANG_MINUTES = 1.0
 """Longer than the engine takes to load on a machine that does other work too."""
 
 
-class Bench:
-    """Logs, a job with the faulty model, and where its faults are said."""
+class FaultyJob:
+    """Logs, a job with the faulty model, and the folder of its faults."""
 
     def __init__(self, tiny: str, folder: Path) -> None:
         self.folder = folder
-        self.model, self.faults = faulty_model(tiny, folder)
-        self.logs = two_days(folder, ROWS)
+        self.model, self.faults = copy_faulty_model(tiny, folder)
+        self.logs = write_two_days(folder, ROWS)
 
     def command(self, restarts: int) -> tuple[str | Path, ...]:
         slm = {
@@ -46,8 +46,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tiny_model: str, tmp_path: Path) -> Bench:
-    return Bench(tiny_model, tmp_path)
+def bench(tiny_model: str, tmp_path: Path) -> FaultyJob:
+    return FaultyJob(tiny_model, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def bench(tiny_model: str, tmp_path: Path) -> Bench:
         ("dies in a step (kill -9)", "step", "kill", 5),
     ],
 )
-def test_what_passes_is_survived(bench: Bench, name: str, where: str, kind: str, times: int) -> None:
-    inject(bench.faults, where, kind, times)
-    done = finished(*bench.command(restarts=5))
+def test_a_run_survives_temporary_faults(bench: FaultyJob, name: str, where: str, kind: str, times: int) -> None:
+    inject_faults(bench.faults, where, kind, times)
+    result = run_command(*bench.command(restarts=5))
     tries = Tries(f"an engine that {name}")
     assert not list(bench.faults.iterdir())
-    tries.count(ids(ROWS), bench.rows(), well=done.returncode == 0)
+    tries.count(list_ids(ROWS), bench.rows(), well=result.returncode == 0)
     tries.done(f"{times} times in one run")
 
 
 @pytest.mark.parametrize(
-    ("name", "where", "kind", "said"),
+    ("name", "where", "kind", "pattern"),
     [
         ("always hangs", "step", "hang", r"tiny: .*ended 2 times \(replicas.restarts: 1\).*\(replicas.hang_minutes\)"),
         ("always dies when it starts", "start", "kill", r"tiny: .*ended 2 times \(replicas.restarts: 1\).*killed from outside"),
@@ -79,73 +79,77 @@ def test_what_passes_is_survived(bench: Bench, name: str, where: str, kind: str,
     ],
     ids=["hangs", "dies when it starts", "dies in a step", "no memory"],
 )
-def test_what_does_not_pass_is_one_error_and_the_command_goes_on(
-    bench: Bench, name: str, where: str, kind: str, said: str
+def test_permanent_faults_end_with_one_error_and_the_command_resumes(
+    bench: FaultyJob, name: str, where: str, kind: str, pattern: str
 ) -> None:
-    inject(bench.faults, where, kind, 50)
-    failed = finished(*bench.command(restarts=1))
-    assert failed.returncode == 1 and re.search(said, failed.stderr), failed.stderr
-    for left in bench.faults.iterdir():
-        left.unlink()
-    done = finished(*bench.command(restarts=1))
+    inject_faults(bench.faults, where, kind, 50)
+    failed = run_command(*bench.command(restarts=1))
+    assert failed.returncode == 1 and re.search(pattern, failed.stderr), failed.stderr
+    for fault in bench.faults.iterdir():
+        fault.unlink()
+    result = run_command(*bench.command(restarts=1))
     tries = Tries(f"an engine that {name}")
-    tries.count(ids(ROWS), bench.rows(), well=done.returncode == 0)
-    tries.done("one error that names engine and setting; when the fault had gone, the same command went on")
+    tries.count(list_ids(ROWS), bench.rows(), well=result.returncode == 0)
+    tries.done("one error that names engine and setting; once the fault was gone, the same command resumed")
 
 
-def test_an_engine_that_eats_the_machines_memory(bench: Bench) -> None:
+def test_an_engine_that_uses_all_memory_is_ended_by_ray(bench: FaultyJob) -> None:
     memory = psutil.virtual_memory()
     share = (memory.total - memory.available + (3 << 30)) / memory.total
-    inject(bench.faults, "step", "eat", 50)
+    inject_faults(bench.faults, "step", "eat", 50)
     env = {"RAY_memory_usage_threshold": f"{share:.3f}", "RAY_memory_monitor_refresh_ms": "100"}
-    failed = finished(*bench.command(restarts=1), **env)
+    failed = run_command(*bench.command(restarts=1), **env)
     assert failed.returncode == 1 and re.search(r"tiny: .*memory of its machine was used up", failed.stderr), failed.stderr
-    for left in bench.faults.iterdir():
-        left.unlink()
-    done = finished(*bench.command(restarts=1))
+    for fault in bench.faults.iterdir():
+        fault.unlink()
+    result = run_command(*bench.command(restarts=1))
     tries = Tries("an engine that eats the machine's memory")
-    tries.count(ids(ROWS), bench.rows(), well=done.returncode == 0)
+    tries.count(list_ids(ROWS), bench.rows(), well=result.returncode == 0)
     tries.done(f"Ray's memory monitor at {share:.0%} ended it twice")
 
 
 @pytest.mark.parametrize(
     ("name", "signals"), [("is stopped (SIGSTOP)", (signal.SIGSTOP,)), ("is killed from outside", (signal.SIGKILL,) * 3)]
 )
-def test_a_process_that_is_hit_from_outside(bench: Bench, name: str, signals: tuple[signal.Signals, ...]) -> None:
+def test_a_run_survives_signals_to_its_engine(bench: FaultyJob, name: str, signals: tuple[signal.Signals, ...]) -> None:
     log = bench.folder / "run.log"
-    run = launched(*bench.command(restarts=5), log=log)
+    run = launch(*bench.command(restarts=5), log=log)
     hit: set[int] = set()
     for number in signals:
         victims: list[psutil.Process] = []
-        wait_for(_found(run, hit, victims), run, PATIENCE)
+        wait_for(_find_victims(run, hit, victims), run, PATIENCE)
         hit.add(victims[0].pid)
         victims[0].send_signal(number)
     code = run.wait(timeout=PATIENCE)
     tries = Tries(f"an engine that {name}")
-    tries.count(ids(ROWS), bench.rows(), well=code == 0)
+    tries.count(list_ids(ROWS), bench.rows(), well=code == 0)
     tries.done(f"{len(signals)} times in one run")
 
 
-def _found(run: subprocess.Popen[bytes], hit: set[int], victims: list[psutil.Process]) -> Callable[[], bool]:
-    """Whether there is an engine's process that was not hit yet."""
+def _find_victims(run: subprocess.Popen[bytes], hit: set[int], victims: list[psutil.Process]) -> Callable[[], bool]:
+    """Make a function that finds engine processes that got no signal yet, and returns whether there are any."""
 
-    def look() -> bool:
-        new = [one for one in children(run) if one.pid not in hit and "StageActor" in _line(one) and _is_watched(one)]
-        victims[:] = new
-        return bool(new)
+    def has_victims() -> bool:
+        unhit = [
+            process
+            for process in list_children(run)
+            if process.pid not in hit and "StageActor" in _read_command(process) and _is_watched(process)
+        ]
+        victims[:] = unhit
+        return bool(unhit)
 
-    return look
+    return has_victims
 
 
 def _is_watched(process: psutil.Process) -> bool:
-    """Whether its clock runs already: who is stopped before that waits for ever."""
+    """Return whether the hang timer of an engine process runs; a process stopped before that would wait forever."""
     try:
         return any("-ISc" in child.cmdline() for child in process.children())
     except psutil.Error:
         return False
 
 
-def _line(process: psutil.Process) -> str:
+def _read_command(process: psutil.Process) -> str:
     try:
         return " ".join(process.cmdline())
     except psutil.Error:

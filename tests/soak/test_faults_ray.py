@@ -1,4 +1,4 @@
-"""Ray's raylet ends as it starts: it is started anew."""
+"""Ray is started again if its raylet dies at start."""
 
 import subprocess
 from typing import Any
@@ -13,26 +13,26 @@ from ragassay.jobs.runtime import ray_start
 pytestmark = pytest.mark.soak
 
 
-def test_a_raylet_that_ends_as_it_starts_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_is_started_again_if_its_raylet_dies_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
     start = services.start_ray_process
-    begun: list[tuple[str, subprocess.Popen[bytes]]] = []
+    started: list[tuple[str, subprocess.Popen[bytes]]] = []
 
-    def once_killed(command: list[str], process_type: str, *arguments: Any, **more: Any) -> Any:
-        first = not any(kind == "raylet" for kind, _ in begun)
-        found = start(command, process_type, *arguments, **more)
-        begun.append((process_type, found.process))
+    def kill_first_raylet(command: list[str], process_type: str, *arguments: Any, **more: Any) -> Any:
+        first = not any(kind == "raylet" for kind, _ in started)
+        info = start(command, process_type, *arguments, **more)
+        started.append((process_type, info.process))
         if process_type == "raylet" and first:
-            found.process.kill()
-        return found
+            info.process.kill()
+        return info
 
-    monkeypatch.setattr(services, "start_ray_process", once_killed)
+    monkeypatch.setattr(services, "start_ray_process", kill_first_raylet)
     ray_start.start_local_ray(1)
     try:
-        kinds = [kind for kind, _ in begun]
+        kinds = [kind for kind, _ in started]
         assert kinds.count("raylet") == kinds.count("gcs_server") == 2
         assert ray.is_initialized()
         again = kinds.index("gcs_server", kinds.index("raylet"))
-        assert all(process.poll() is not None for _, process in begun[:again])
-        assert all(psutil.pid_exists(process.pid) for _, process in begun[again:])
+        assert all(process.poll() is not None for _, process in started[:again])
+        assert all(psutil.pid_exists(process.pid) for _, process in started[again:])
     finally:
         ray.shutdown()

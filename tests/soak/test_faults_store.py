@@ -1,4 +1,4 @@
-"""An object store on a bad day, as input and as output: errors, lost answers, dropped connections, slow bodies."""
+"""A faulty object store as input and output: errors, lost answers, dropped connections, slow bodies."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import OBJECT_STORE
-from tests.soak.fault_runs import Tries, content, finished, ids, often, same, two_days, without_slm
+from tests.soak.fault_runs import (
+    Tries,
+    list_ids,
+    read_content,
+    rows_agree,
+    run_command,
+    scale_times,
+    write_detector_job,
+    write_two_days,
+)
 from tests.soak.fault_store import BUCKET, Store, Weather, s3_store
 
 pytestmark = pytest.mark.soak
@@ -20,8 +29,8 @@ WEATHERS = {
     "slow bodies": Weather(slow=0.1),
     "all of these": Weather(errors=0.05, unanswered=0.03, dropped=0.05, slow=0.05),
 }
-AGAIN = 10
-"""The same command so often at most: a run may end where a store gives way too often, and goes on then."""
+MOST_COMMANDS = 10
+"""Maximum number of commands; a run may fail if the store fails too often, and the same command resumes it."""
 
 
 @pytest.fixture(scope="module")
@@ -31,33 +40,37 @@ def store() -> Iterator[Store]:
 
 
 @pytest.mark.parametrize("kind", WEATHERS)
-def test_rows_are_whole_and_once(store: Store, tmp_path: Path, kind: str) -> None:
-    logs, job = two_days(tmp_path, ROWS), without_slm(tmp_path)
-    assert finished("run", logs, tmp_path / "out", "--config", job).returncode == 0
-    wanted = content(tmp_path / "out")
+def test_every_row_is_complete_and_occurs_once(store: Store, tmp_path: Path, kind: str) -> None:
+    logs, job = write_two_days(tmp_path, ROWS), write_detector_job(tmp_path)
+    assert run_command("run", logs, tmp_path / "out", "--config", job).returncode == 0
+    expected = read_content(tmp_path / "out")
     for path in logs.rglob("*.parquet"):
         store.client().upload_file(str(path), BUCKET, f"logs/{path.relative_to(logs)}")
     weather = WEATHERS[kind]
     tries = Tries(f"S3 as input and output: {kind}")
     commands = 0
-    for seed in range(often(2)):
+    for seed in range(scale_times(2)):
         store.weather = Weather(weather.errors, weather.dropped, weather.unanswered, weather.slow, seed=seed)
-        place = f"{kind}{seed}".replace(" ", "-")
+        prefix = f"{kind}{seed}".replace(" ", "-")
         well = False
-        for _ in range(AGAIN):
+        for _ in range(MOST_COMMANDS):
             commands += 1
-            done = finished("run", store.uri("logs"), store.uri(f"{place}/out"), "--config", job, **OBJECT_STORE)
-            well = done.returncode == 0
+            result = run_command("run", store.uri("logs"), store.uri(f"{prefix}/out"), "--config", job, **OBJECT_STORE)
+            well = result.returncode == 0
             if well:
                 break
-            said = ("error[store.", "error[output.", "error[input.", "error[path.")
-            assert done.stderr.startswith(said), done.stderr
+            known_errors = ("error[store.", "error[output.", "error[input.", "error[path.")
+            assert result.stderr.startswith(known_errors), result.stderr
         seen = store.weather.seen
         tries.notes.append(f"{seen.total() - seen['fine']} of {seen.total()} requests")
         store.weather = Weather()
-        rows = pq.read_table(f"{BUCKET}/{place}/out/scored", filesystem=store.fs).to_pylist()
-        found = {row["row_id"]: {name: value for name, value in row.items() if name not in ("run_id", "dt")} for row in rows}
-        plain = {row_id: {name: value for name, value in row.items() if name != "dt"} for row_id, row in wanted.items()}
-        equal = found.keys() == plain.keys() and all(same(found[row_id], row) for row_id, row in plain.items())
-        tries.count(ids(ROWS), [row["row_id"] for row in rows], well=well and equal)
+        rows = pq.read_table(f"{BUCKET}/{prefix}/out/scored", filesystem=store.fs).to_pylist()
+        actual = {row["row_id"]: {name: value for name, value in row.items() if name not in ("run_id", "dt")} for row in rows}
+        expected_rows = {
+            row_id: {name: value for name, value in row.items() if name != "dt"} for row_id, row in expected.items()
+        }
+        equal = actual.keys() == expected_rows.keys() and all(
+            rows_agree(actual[row_id], row) for row_id, row in expected_rows.items()
+        )
+        tries.count(list_ids(ROWS), [row["row_id"] for row in rows], well=well and equal)
     tries.done(f"{commands} commands for {tries.tried} runs, the seed is the number of the run")

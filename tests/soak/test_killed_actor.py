@@ -1,4 +1,4 @@
-"""A run in which an actor is killed: no row is lost or scored twice."""
+"""An actor is killed during a run: no row is lost or scored twice."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Odd rows and layouts through Ray, and through the default job, whose verifier runs in vLLM."""
+"""Odd rows and layouts with Ray, and with the default job, whose verifier runs in vLLM."""
 
 import re
 from pathlib import Path
@@ -34,5 +34,5 @@ def test_the_corpus_has_the_same_rows_with_ray_and_without(tmp_path: Path, one_r
 
 
 def rounded_rows(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows without the run's ID, sorted. Sums over blocks in another order differ in a score's last digits."""
+    """Render rows without the run id, sorted and rounded, because scores depend on the order of sums over blocks."""
     return sorted(re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.8f}", repr(row | {"run_id": ""})) for row in rows)

@@ -1,4 +1,4 @@
-"""The import files for reviewers, read by the tools' own packages."""
+"""The tools' own packages read the import files for reviewers."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from tests.jobs.conftest import here
 from tests.jobs.evaluation.conftest import job, labeled_days, write_output
-from tests.soak.own_venv import own_venv
+from tests.soak.own_venv import make_venv
 from tests.soak.results import REPO, Result, record
 
 pytestmark = pytest.mark.soak
@@ -48,34 +48,34 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_output(tmp_path_factory.mktemp("reviewers") / "audit", labeled_days(), job())
 
 
-def read(script: str, *args: str | Path) -> Any:
-    python = own_venv("reviewers", *REQUIREMENTS) / "python"
-    done = subprocess.run([python, "-c", script, *args], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+def run_script(script: str, *args: str | Path) -> Any:
+    python = make_venv("reviewers", *REQUIREMENTS) / "python"
+    result = subprocess.run([python, "-c", script, *args], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return json.loads(result.stdout.splitlines()[-1])
 
 
-def test_label_studio(output: Path, tmp_path: Path) -> None:
+def test_label_studio_accepts_tasks_and_predictions(output: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.json"
     assert here("export", output, tasks, "--format", "label-studio").returncode == 0
-    (tmp_path / "config.xml").write_text(labelling_interface())
-    count, faults = read(LABEL_STUDIO, tmp_path / "config.xml", tasks)
-    wanted = len(json.loads(tasks.read_text()))
-    assert (count, faults) == (wanted, []) and wanted > 50
-    record(Result("publish", "label-studio: its package takes tasks and predictions", wanted, count, 0, 0))
+    (tmp_path / "config.xml").write_text(read_labeling_interface())
+    count, faults = run_script(LABEL_STUDIO, tmp_path / "config.xml", tasks)
+    expected = len(json.loads(tasks.read_text()))
+    assert (count, faults) == (expected, []) and expected > 50
+    record(Result("publish", "label-studio: its package takes tasks and predictions", expected, count, 0, 0))
 
 
-def test_argilla(output: Path, tmp_path: Path) -> None:
+def test_argilla_reads_the_records(output: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "records.json"
     assert here("export", output, tasks, "--format", "argilla").returncode == 0
-    wanted = json.loads(tasks.read_text())
-    count, suggestions, first, name = read(ARGILLA, tasks)
-    assert (count, suggestions, name) == (len(wanted), len(wanted), wanted[0]["id"])
-    said = wanted[0]["suggestions"]["sentences"]
-    assert (first["value"], first["agent"]) == (said["value"], said["agent"])
-    record(Result("publish", "argilla: its package reads the records", len(wanted), count, 0, 0))
+    expected = json.loads(tasks.read_text())
+    count, suggestions, first, name = run_script(ARGILLA, tasks)
+    assert (count, suggestions, name) == (len(expected), len(expected), expected[0]["id"])
+    suggestion = expected[0]["suggestions"]["sentences"]
+    assert (first["value"], first["agent"]) == (suggestion["value"], suggestion["agent"])
+    record(Result("publish", "argilla: its package reads the records", len(expected), count, 0, 0))
 
 
-def labelling_interface() -> str:
-    """The labelling interface that the page tells to use."""
+def read_labeling_interface() -> str:
+    """Read the labeling interface from the how-to page."""
     return PAGE.read_text(encoding="utf-8").partition("```xml\n")[2].partition("```")[0]

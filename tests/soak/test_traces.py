@@ -1,4 +1,4 @@
-"""Exports of five tools end to end: a thousand traces and more over two nights, scored by the detectors; each once."""
+"""Exports of five tools end to end: more than a thousand traces over two days, each scored once by the detectors."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,11 +27,11 @@ def ray_runs() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_two_nights_end_to_end(tool: str, tmp_path: Path) -> None:
-    told = stories(COUNT, seed=11)
+def test_traces_of_two_days_are_scored_once(tool: str, tmp_path: Path) -> None:
+    logged = stories(COUNT, seed=11)
     export, output, preset = str(tmp_path / "export"), str(tmp_path / "audit"), tool.split(maxsplit=1)[0]
-    for night, hold in ((1, 2.0), (2, 0.0)):
-        write_export(TOOLS[tool], tmp_path / "export", told, night)
+    for day, hold in ((1, 2.0), (2, 0.0)):
+        write_export(TOOLS[tool], tmp_path / "export", logged, day)
         job = without_slm(input={"preset": preset, "hold_days": hold})
         run = run_job(job, export, output, Console(quiet=True))
         assert run.rows["scored"] + run.rows["failed"] + run.rows["skipped"] == run.rows["in"]
@@ -40,26 +40,27 @@ def test_two_nights_end_to_end(tool: str, tmp_path: Path) -> None:
     assert not again.traces and again.rows["skipped"] == again.rows["in"] == COUNT
 
     rows = read_rows(tmp_path / "audit")
-    found = Counter(row["row_id"] for row in rows)
-    by_id = {expected_row(tool, story)["row_id"]: story for story in told}
-    lost = sum(found[row_id] == 0 for row_id in by_id)
-    twice = sum(count - 1 for row_id, count in found.items() if row_id in by_id)
+    counts = Counter(row["row_id"] for row in rows)
+    by_id = {expected_row(tool, story)["row_id"]: story for story in logged}
+    lost = sum(counts[row_id] == 0 for row_id in by_id)
+    twice = sum(count - 1 for row_id, count in counts.items() if row_id in by_id)
     wrong = 0
     for row in rows:
         story = by_id[row["row_id"]]
-        want = expected_row(tool, story)
-        texts = [passage["text"] for passage in want["context"] or []] or None
+        expected = expected_row(tool, story)
+        texts = [passage["text"] for passage in expected["context"] or []] or None
         status = "no_context" if not any(texts or ()) else "no_response" if story.response is None else "ok"
         wrong += (row["question"], row["context"], row["response"], row["status"]) != (
-            want["question"],
+            expected["question"],
             texts,
-            want["response"],
+            expected["response"],
             status,
         )
-        ids = {passage["id"] for passage in want["context"] or []}
-        told_ids = [at["passage_id"] for at in row["evidence"] or [] if at["passage"] is not None]
-        wrong += not ids.issuperset(told_ids) or (status == "ok" and not told_ids)
-    without = sum(not any(p["text"] for p in expected_row(tool, story)["context"] or []) for story in told)
-    note = f"two nights, {without} traces without passages, {sum(s.response is None for s in told)} without a response"
+        ids = {passage["id"] for passage in expected["context"] or []}
+        evidence_ids = [at["passage_id"] for at in row["evidence"] or [] if at["passage"] is not None]
+        wrong += not ids.issuperset(evidence_ids) or (status == "ok" and not evidence_ids)
+    without = sum(not any(p["text"] for p in expected_row(tool, story)["context"] or []) for story in logged)
+    unanswered = sum(story.response is None for story in logged)
+    note = f"two days, {without} traces without passages, {unanswered} without a response"
     record(Result("inputs", f"preset {tool}", COUNT, COUNT - wrong, lost, twice, note))
     assert (lost, twice, wrong, len(rows)) == (0, 0, 0, COUNT)

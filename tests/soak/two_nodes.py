@@ -1,7 +1,7 @@
-"""A Ray cluster of two nodes on this machine, each with a raylet of its own; told by lines what to do with them.
+"""A Ray cluster of two nodes on this machine, each with its own raylet, controlled by lines on stdin.
 
-Run as `python -m tests.soak.two_nodes CPUS CPUS [DASHBOARD_PORT]`: it prints the cluster's address, then an answer a line.
-`add` adds a node like the second, `kill` kills the last one as a power cut would; the end of its input ends it.
+`python -m tests.soak.two_nodes CPUS CPUS [DASHBOARD_PORT]` prints the cluster's address, then one answer per line. `add` adds a
+node like the second, `kill` kills the last one without warning; the end of the input ends the cluster.
 """
 
 import sys
@@ -12,25 +12,27 @@ MEMORY = 256 << 20
 
 
 def main(head: str, other: str, dashboard: str = "") -> None:
-    """Start, and obey."""
+    """Start the cluster and execute commands."""
     from ray.cluster_utils import Cluster
 
-    shown: dict[str, Any] = {"include_dashboard": bool(dashboard)}
+    dashboard_settings: dict[str, Any] = {"include_dashboard": bool(dashboard)}
     if dashboard:
-        shown |= {"dashboard_port": int(dashboard), "dashboard_host": "127.0.0.1"}
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": int(head), "object_store_memory": MEMORY, **shown})
-    nodes = [_added(cluster, other)] if int(other) else []
+        dashboard_settings |= {"dashboard_port": int(dashboard), "dashboard_host": "127.0.0.1"}
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": int(head), "object_store_memory": MEMORY, **dashboard_settings}
+    )
+    nodes = [_add_node(cluster, other)] if int(other) else []
     print(cluster.address, flush=True)
     for line in sys.stdin:
         if line.strip() == "add":
-            nodes.append(_added(cluster, other if int(other) else head))
+            nodes.append(_add_node(cluster, other if int(other) else head))
         elif line.strip() == "kill":
             cluster.remove_node(nodes.pop(), allow_graceful=False)
         print("done", flush=True)
     cluster.shutdown()
 
 
-def _added(cluster: Any, cpus: str) -> Any:
+def _add_node(cluster: Any, cpus: str) -> Any:
     return cluster.add_node(num_cpus=int(cpus), object_store_memory=MEMORY)
 
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Runs in MLflow's own environment: log traces with its SDK to a server on this machine, and export what `search_traces` gives.
+"""Log traces with MLflow's SDK to a local server, and export the result of `search_traces`; runs in MLflow's environment.
 
 python mlflow_export.py STORIES.json OUT_FOLDER PORT
 """
@@ -14,19 +14,19 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Log, wait until all of it is there, export twice."""
-    told, out, port = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]), sys.argv[3]
+    """Log the traces, wait until the server has them, and export them in two formats."""
+    stories, out, port = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]), sys.argv[3]
     url = f"http://127.0.0.1:{port}"
-    here = str(Path(sys.executable).parent)
-    command = [f"{here}/mlflow", "server", "--host", "127.0.0.1", "--port", port, "--workers", "1",
+    folder = str(Path(sys.executable).parent)
+    command = [f"{folder}/mlflow", "server", "--host", "127.0.0.1", "--port", port, "--workers", "1",
                "--backend-store-uri", f"sqlite:///{out}/mlflow.db", "--artifacts-destination", f"{out}/artifacts"]  # fmt: skip
-    env = {**os.environ, "PATH": f"{here}:{os.environ['PATH']}", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "MLFLOW_DISABLE_TELEMETRY": "true"}
     with (out / "server.log").open("wb") as log:
         server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
         try:
             _wait(url, server)
-            _log(told, url)
-            _export(out, len(told))
+            _log(stories, url)
+            _export(out, len(stories))
         finally:
             server.terminate()
             server.wait()
@@ -43,7 +43,7 @@ def _wait(url, server) -> None:
     raise RuntimeError("no answer")
 
 
-def _log(told, url) -> None:
+def _log(stories, url) -> None:
     import mlflow
     from mlflow.entities import Document, SpanType
 
@@ -59,18 +59,18 @@ def _log(told, url) -> None:
         return {"choices": [{"message": {"role": "assistant", "content": response}}]}
 
     @mlflow.trace(name="rag", span_type=SpanType.CHAIN)
-    def rag(question, one):
+    def rag(question, story):
         mlflow.update_current_trace(
-            metadata={"mlflow.trace.session": one["session"], "mlflow.trace.user": "u"}, client_request_id=one["id"]
+            metadata={"mlflow.trace.session": story["session"], "mlflow.trace.user": "u"}, client_request_id=story["id"]
         )
-        if one["passages"] is not None:
-            search(question, one["passages"])
-        chat([{"role": "user", "content": question}], one["response"])
-        return {"answer": one["response"]} if one["root_says"] else None
+        if story["passages"] is not None:
+            search(question, story["passages"])
+        chat([{"role": "user", "content": question}], story["response"])
+        return {"answer": story["response"]} if story["root_answers"] else None
 
-    for number, one in enumerate(told, 1):
-        rag(one["question"], one)
-        if number % 100 == 0:  # its queue drops what it has no room for
+    for number, story in enumerate(stories, 1):
+        rag(story["question"], story)
+        if number % 100 == 0:  # a full queue drops traces
             mlflow.flush_trace_async_logging()
     mlflow.flush_trace_async_logging()
 

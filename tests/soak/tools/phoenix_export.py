@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Runs in Phoenix's own environment: log traces with its SDK to a server on this machine, and export its spans as Parquet.
+"""Log traces with Phoenix's SDK to a local server, and export its spans as Parquet; runs in Phoenix's environment.
 
 python phoenix_export.py STORIES.json OUT.parquet PORT
 """
@@ -14,15 +14,15 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Log, wait until all of it is there, export."""
-    told, out, port = json.loads(Path(sys.argv[1]).read_text()), sys.argv[2], sys.argv[3]
+    """Log the traces, wait until the server has them, and export them."""
+    stories, out, port = json.loads(Path(sys.argv[1]).read_text()), sys.argv[2], sys.argv[3]
     url = f"http://127.0.0.1:{port}"
     command = [str(Path(sys.executable).with_name("phoenix")), "serve"]
     env = {**os.environ, "PHOENIX_PORT": port, "PHOENIX_GRPC_PORT": sys.argv[4], "PHOENIX_HOST": "127.0.0.1"}
     server = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait(url, server)
-        spans = _log(told, url)
+        spans = _log(stories, url)
         _export(url, out, spans)
     finally:
         server.terminate()
@@ -40,7 +40,7 @@ def _wait(url, server) -> None:
     raise RuntimeError("no answer")
 
 
-def _log(told, url) -> int:
+def _log(stories, url) -> int:
     from openinference.instrumentation import get_llm_attributes, get_retriever_attributes, using_attributes
     from phoenix.otel import register
 
@@ -49,24 +49,24 @@ def _log(told, url) -> int:
     )
     tracer = provider.get_tracer("soak")
     spans = 0
-    for number, one in enumerate(told):
+    for number, story in enumerate(stories):
         with (
-            using_attributes(session_id=one["session"], user_id="u"),
-            tracer.start_as_current_span(one["id"], openinference_span_kind="chain") as root,
+            using_attributes(session_id=story["session"], user_id="u"),
+            tracer.start_as_current_span(story["id"], openinference_span_kind="chain") as root,
         ):
-            root.set_input({"question": one["question"]})
-            if one["passages"] is not None:
+            root.set_input({"question": story["question"]})
+            if story["passages"] is not None:
                 with tracer.start_as_current_span("search", openinference_span_kind="retriever") as span:
-                    span.set_input(one["question"])
-                    found = [{"content": text, "id": key, "score": 0.5} for key, text in one["passages"]]
-                    span.set_attributes(get_retriever_attributes(documents=found))
+                    span.set_input(story["question"])
+                    documents = [{"content": text, "id": key, "score": 0.5} for key, text in story["passages"]]
+                    span.set_attributes(get_retriever_attributes(documents=documents))
                     spans += 1
             with tracer.start_as_current_span("llm", openinference_span_kind="llm") as span:
-                asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": one["question"]}]
-                said = [{"role": "assistant", "content": one["response"]}]
-                span.set_attributes(get_llm_attributes(model_name="tiny", input_messages=asked, output_messages=said))
-            if one["root_says"]:
-                root.set_output({"answer": one["response"]})
+                prompt = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": story["question"]}]
+                response = [{"role": "assistant", "content": story["response"]}]
+                span.set_attributes(get_llm_attributes(model_name="tiny", input_messages=prompt, output_messages=response))
+            if story["root_answers"]:
+                root.set_output({"answer": story["response"]})
             spans += 2
         if number % 200 == 199:
             provider.force_flush()

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from ragassay.jobs.integrations.publish import http, state
-from tests.tool_servers import PUBLIC, SECRET, Tool, serving
+from tests.tool_servers import PUBLIC, SECRET, Tool, serve_tool
 
 Serve = Callable[[Tool], Tool]
 
@@ -14,7 +14,7 @@ Serve = Callable[[Tool], Tool]
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     with ExitStack() as stack:
-        yield lambda tool: stack.enter_context(serving(tool))
+        yield lambda tool: stack.enter_context(serve_tool(tool))
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from tests.jobs.integrations.publish.conftest import Serve
 from tests.jobs.integrations.publish.outputs import IDS, row, rows, write_output
 from tests.jobs.integrations.publish.test_publish import publish, record
 from tests.raises import fails
-from tests.tool_servers import DROP_BEHIND, METHOD, Headers, Reply, Tool
+from tests.tool_servers import DROP_AFTER, METHOD, Headers, Reply, Tool
 
 
 class Annotations:
@@ -109,7 +109,7 @@ def test_another_server_than_phoenix_is_reported(tmp_path: Path, serve: Serve) -
 def test_mlflow_has_each_assessment_once_although_replies_were_lost(tmp_path: Path, serve: Serve) -> None:
     server = Assessments({f"r{i}" for i in range(20)} - {"r3"})
     tool = serve(Tool(server.answer))
-    tool.fault = lambda number: DROP_BEHIND if number in {2, 7, 12} else None
+    tool.fault = lambda number: DROP_AFTER if number in {2, 7, 12} else None
     output = write_output(tmp_path, {"": rows(20)})
     result = publish(output, tool.url, tool="mlflow")
     assert result.returncode == 0 and "1 rows whose trace" in result.stdout, result.stdout + result.stderr

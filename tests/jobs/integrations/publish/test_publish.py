@@ -17,7 +17,7 @@ from tests.jobs.conftest import here, write_job
 from tests.jobs.integrations.publish.conftest import Serve
 from tests.jobs.integrations.publish.outputs import IDS, LATER, row, rows, write_output
 from tests.raises import fails
-from tests.tool_servers import DROP, DROP_BEHIND, SECRET, Langfuse
+from tests.tool_servers import DROP, DROP_AFTER, SECRET, Langfuse
 
 DAYS = {"dt=2026-11-20": rows(120), "dt=2026-11-21": rows(60, 120)}
 SENT = {f"r{i}" for i in range(180) if i % 10 != 9}
@@ -114,7 +114,7 @@ def test_429_500_and_dropped_connections_cause_no_loss_and_no_duplicates(tmp_pat
     output, server = write_output(tmp_path, DAYS), Langfuse()
     tool = serve(server.tool())
     tool.headers = {"Retry-After": "0"}
-    faults: dict[int, Any] = {1: (429, {"message": "slow down"}), 2: DROP, 4: DROP_BEHIND, 5: (500, {}), 7: (503, {})}
+    faults: dict[int, Any] = {1: (429, {"message": "slow down"}), 2: DROP, 4: DROP_AFTER, 5: (500, {}), 7: (503, {})}
     tool.fault = faults.get
     result = publish(output, tool.url)
     assert result.returncode == 0, result.stdout
