@@ -99,12 +99,13 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shutil.copytree(folder, folder.parent / "start")
 
 
-def run(arguments: list[str], env: Mapping[str, str]) -> None:
-    """Run a command in this process."""
+def run(arguments: list[str], env: Mapping[str, str]) -> str:
+    """Run a command in this process, and return what it prints."""
     with without_ray():
         result = CliRunner(env={**SETTINGS, **env}).invoke(app, ["--log-format", "json", *arguments])
     allowed = {0, 3} if "--fail-on-drift" in arguments else {0}
     assert result.exit_code in allowed, f"{arguments}: {result.output} {result.exception!r}"
+    return result.stdout
 
 
 def parse(arguments: list[str]) -> None:
@@ -174,6 +175,12 @@ def test_a_page_works(page: Path, start: Path, servers: Servers, monkeypatch: py
                     run(arguments, env)
                 elif program == "ragassay":
                     parse(arguments)
+
+
+def test_the_first_page_shows_what_check_prints() -> None:
+    text = (REPO / "docs" / "start" / "first-audit.md").read_text(encoding="utf-8").replace("\\\n", "")
+    command, output = re.findall(r"^\$ ragassay (check .*)\n```\n```\n(.*?)judged by", text, re.M | re.S)[0]
+    assert run(shlex.split(command), {}).startswith(output)
 
 
 def test_each_exception_is_in_a_page() -> None:
