@@ -183,6 +183,16 @@ def test_the_first_page_shows_what_check_prints() -> None:
     assert run(shlex.split(command), {}).startswith(output)
 
 
+@pytest.mark.slow
+def test_the_calibration_page_shows_what_evaluate_prints(tmp_path: Path) -> None:
+    text = (REPO / "docs" / "how-to" / "calibration.md").read_text(encoding="utf-8")
+    (output,) = re.findall(r"^\$ ragassay evaluate audit/ --label label\n(.*?)```", text, re.M | re.S)
+    job = write_job(tmp_path / "job.yaml", {"members": BASE["members"]})
+    run(["run", run(["demo-logs"], {}).strip(), f"{tmp_path}/audit", "--config", str(job)], {})
+    printed = run(["evaluate", f"{tmp_path}/audit", "--label", "label"], {})
+    assert [line.rstrip() for line in printed.splitlines() if line.strip()] == output.splitlines()
+
+
 def test_each_exception_is_in_a_page() -> None:
     texts = [text for page in PAGES for _, block in blocks(page, {}) for text in (block, *commands(block))]
     assert [beginning for beginning in NOT_RUN if not any(text.startswith(beginning) for text in texts)] == []
