@@ -26,17 +26,10 @@ OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
     """Run a command outside the checkout; it must succeed."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    result = subprocess.run(
-        list(map(str, command)),
-        cwd=cwd,
-        env={**inherited, "COLUMNS": "200", **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0 and "Traceback" not in result.stdout + result.stderr, (
-        f"{command}: {result.stdout}{result.stderr}"
-    )
+    env = {**inherited, "COLUMNS": "200", **env}
+    result = subprocess.run(list(map(str, command)), cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    text = result.stdout + result.stderr
+    assert result.returncode == 0 and "Traceback" not in text, f"{command}: {text}"
     return result.stdout
 
 
@@ -111,11 +104,7 @@ def test_commands_and_bundled_logs_come_from_the_installed_copy(installed: Path,
 
 @pytest.mark.slow
 def test_a_whole_job_runs_without_a_checkout(installed: Path, tmp_path: Path) -> None:
-    for name in (
-        "pipeline/__init__.py",
-        "schemas/__init__.py",
-        "jobs.py",
-    ):  # a user's own modules, which Ray's workers would find first
+    for name in ("pipeline/__init__.py", "schemas/__init__.py", "jobs.py"):  # a user's own; Ray's workers find them first
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("raise ImportError('not of RAGAssay')\n")
     labeled = [{**row, "label": ["correct", "wrong"][i % 2]} for i, row in enumerate(example_rows(30))]

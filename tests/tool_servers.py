@@ -14,7 +14,7 @@ from typing import Any
 PUBLIC, SECRET = "pk-lf-test", "sk-lf-test"
 LARGEST = 3_500_000  # bytes of a request to Langfuse
 METHOD = ":method"
-DROP, DROP_AFTER = "drop", "drop behind"
+DROP, DROP_AFTER = "drop", "drop after"
 """The connection closes without an answer: before the request is processed, or after."""
 
 Reply = tuple[int, Any]
@@ -154,9 +154,8 @@ class Langfuse:
         for event in body["batch"]:
             status, reason = self._take(event)
             entry = {"id": event.get("id"), "status": status}
-            result["errors" if reason else "successes"].append(
-                {**entry, **({"message": reason, "error": reason} if reason else {})}
-            )
+            fault = {"message": reason, "error": reason} if reason else {}
+            result["errors" if reason else "successes"].append({**entry, **fault})
         return 207, result
 
     def _take(self, event: dict[str, Any]) -> tuple[int, str]:

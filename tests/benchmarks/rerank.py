@@ -2,7 +2,7 @@
 `python -m tests.benchmarks.rerank OUT.md --data DATA [--model embedded] [--questions 200]`.
 
 The questions are answerable questions of SQuAD v2 about as many different contexts as possible. Each has its own passage and
-the 14 others nearest to it by TF-IDF, in a fixed random order. Methods: the uncertainty G with each attention, the
+the 14 others nearest to the question by TF-IDF, in a fixed random order. Methods: the uncertainty G with each attention, the
 log-likelihood of the question, TF-IDF, BM25, and the detectors' sentence embeddings. 95 % intervals are by resampling
 contexts.
 """
