@@ -48,7 +48,7 @@ class RowPrompts:
 
 
 def build_row_prompts(
-    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, split_sentences: Callable[[str], list[Span]]
 ) -> Iterator[RowPrompts]:
     """Yield all prompts of each row. Rows are encoded together, but built one at a time: each prompt contains a whole context.
 
@@ -57,7 +57,7 @@ def build_row_prompts(
         slm: Settings of the SLM.
         builder: Prompt builder of the SLM.
         limit: Maximum number of tokens of a prompt.
-        sentences_of: Splits a passage that is longer than the window.
+        split_sentences: Splits a passage that is longer than the window.
 
     Yields:
         One entry per row.
@@ -74,8 +74,8 @@ def build_row_prompts(
             return encoded_row
         row = rows[i]
         if row.keep_best is not None and row.keep_best < len(row.context) and _length(encoded_row) > limit:
-            return _build_prompts_of_best_passages(row, row.keep_best, texts[i], slm, builder, limit, sentences_of)
-        return _build_prompts(row, texts[i], encoded_row, slm, builder, limit, sentences_of)
+            return _build_prompts_of_best_passages(row, row.keep_best, texts[i], slm, builder, limit, split_sentences)
+        return _build_prompts(row, texts[i], encoded_row, slm, builder, limit, split_sentences)
 
     for numbered in enumerate(chain.from_iterable(encoded)):
         yield contain_item(build_one, numbered, _failed)
@@ -97,12 +97,12 @@ def _build_prompts_of_best_passages(
     slm: Slm,
     builder: PromptBuilder,
     limit: int,
-    sentences_of: Callable[[str], list[Span]],
+    split_sentences: Callable[[str], list[Span]],
 ) -> RowPrompts:
     """Build the prompts of a row with its best passages only; the row does not fit the window with all passages."""
     reduced = replace(row, context=row.context[:keep])
     (encoded_row,) = builder.encode([(reduced.question, reduced.context, texts)])
-    row_prompts = _build_prompts(reduced, texts, encoded_row, slm, builder, limit, sentences_of)
+    row_prompts = _build_prompts(reduced, texts, encoded_row, slm, builder, limit, split_sentences)
     note = (
         f"SLM {slm.name!r}: judged by the best {keep} of {len(row.context)} passages, because all passages do not fit its "
         f"window of {limit + 1} tokens"
@@ -117,18 +117,18 @@ def _build_prompts(
     slm: Slm,
     builder: PromptBuilder,
     limit: int,
-    sentences_of: Callable[[str], list[Span]],
+    split_sentences: Callable[[str], list[Span]],
 ) -> RowPrompts:
     """Build the prompts of a row, in several windows if it does not fit one; `whole` is its prompts with the whole context."""
     if _length(whole) <= limit:
         return _combine_windows([whole], slm)
-    windows = encode_windows(row, texts, whole, builder, limit, sentences_of)
+    windows = encode_windows(row, texts, whole, builder, limit, split_sentences)
     if windows:
         return _combine_windows([encoded for _, encoded in windows], slm)
     prefix = f"SLM {slm.name!r}: "
     if slm.whole_response:
         sentence_prompts = whole._replace(tails=whole.tails[:-1])
-        windows = encode_windows(row, row.sentences, sentence_prompts, builder, limit, sentences_of)
+        windows = encode_windows(row, row.sentences, sentence_prompts, builder, limit, split_sentences)
         if windows:
             note = f"{prefix}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
             return replace(_combine_windows([encoded for _, encoded in windows], slm), has_whole_response=False, note=note)
@@ -144,7 +144,7 @@ def encode_windows(
     whole: EncodedPrompts,
     builder: PromptEncoder,
     limit: int,
-    sentences_of: Callable[[str], list[Span]],
+    split_sentences: Callable[[str], list[Span]],
 ) -> list[tuple[Sequence[str], EncodedPrompts]]:
     """Encode the prompts of a row in each window of its context.
 
@@ -154,7 +154,7 @@ def encode_windows(
         whole: Their prompts with the whole context.
         builder: Prompt encoder.
         limit: Maximum number of tokens of a prompt.
-        sentences_of: Splits a passage that is longer than the window.
+        split_sentences: Splits a passage that is longer than the window.
 
     Returns:
         Passages and prompts of each window; empty if a text leaves no room for context.
@@ -172,7 +172,7 @@ def encode_windows(
         if room < MIN_CONTEXT_TOKENS:
             return []
         windows = cut_context(
-            row.context, room, count_tokens=builder.count, find_sentences=sentences_of, find_token_ends=builder.token_ends
+            row.context, room, count_tokens=builder.count, find_sentences=split_sentences, find_token_ends=builder.token_ends
         )
         encoded = encode(windows)
         budget -= max(1, budget // 10)

@@ -80,7 +80,7 @@ def score_rows(
     slm: Slm,
     builder: PromptBuilder,
     engine: Engine,
-    sentences_of: Callable[[str], list[Span]],
+    split_sentences: Callable[[str], list[Span]],
     known: MutableMapping[bytes, RowScore] | None = None,
 ) -> list[RowScore]:
     """Score rows with as few engine calls as memory allows.
@@ -94,7 +94,7 @@ def score_rows(
         slm: Settings of the SLM.
         builder: Prompt builder of the SLM.
         engine: Engine of the SLM.
-        sentences_of: Splits a passage that is longer than the window.
+        split_sentences: Splits a passage that is longer than the window.
         known: Row hash -> earlier result; new results are added.
 
     Returns:
@@ -105,7 +105,7 @@ def score_rows(
     """
 
     def score(ordered: Sequence[Row]) -> Iterator[RowScore]:
-        for call in group_calls(ordered, slm, builder, engine.max_model_len - 1, sentences_of):
+        for call in group_calls(ordered, slm, builder, engine.max_model_len - 1, split_sentences):
             yield from _run_call(call, slm, builder, engine)
 
     return score_distinct_rows(rows, {} if known is None else known, score)
@@ -135,14 +135,14 @@ def score_distinct_rows(
 
 
 def group_calls(
-    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, split_sentences: Callable[[str], list[Span]]
 ) -> Iterator[list[RowPrompts]]:
     """Yield the prompts of rows in groups, each for one engine call; see `STEPS_PER_CALL`."""
     max_tokens = STEPS_PER_CALL * slm.local_engine.tokens_per_step
     call: list[RowPrompts] = []
     tokens = 0
     for start in range(0, len(rows), ROWS_PER_ENCODING):
-        for prompts in build_row_prompts(rows[start : start + ROWS_PER_ENCODING], slm, builder, limit, sentences_of):
+        for prompts in build_row_prompts(rows[start : start + ROWS_PER_ENCODING], slm, builder, limit, split_sentences):
             size = sum(len(prompt) for text in prompts.prompts for prompt in text)
             if call and tokens + size > max_tokens:
                 yield call

@@ -55,15 +55,15 @@ def test_a_sentence_is_scored_by_its_tokens_within_the_response(tiny_model: str)
     stage = make_scorer(tiny_model, {"name": "a"}, {"name": "p", "score": "perplexity"})
     results = stage(make_table(rows)).to_pylist()
     for row in results:
-        encoder, reader = stage._encoder, stage._model
+        encoder, model = stage._encoder, stage._model
         (encoded,) = encoder.encode([(row["question"], row["context"], [row["response"]])])
-        (measurement,) = reader.measure([(encoded.head, encoded.tails[0])])
-        assert reader.tokenizer.decode(encoded.tails[0]) == row["response"]
+        (measurement,) = model.measure([(encoded.head, encoded.tails[0])])
+        assert model.tokenizer.decode(encoded.tails[0]) == row["response"]
         assert get_member(row, "p")["response_score"] == pytest.approx(measurement.tokens.logprob.mean(), rel=1e-4)
         ends = np.array(encoder.token_ends(row["response"]))
         for span, value in zip(row["sentences"], get_member(row, "p")["sentence_scores"], strict=True):
             in_sentence = (ends > span["start"]) & (ends <= span["end"])
-            assert reader.tokenizer.decode(np.array(encoded.tails[0])[in_sentence]).strip() == span["text"]
+            assert model.tokenizer.decode(np.array(encoded.tails[0])[in_sentence]).strip() == span["text"]
             assert value == pytest.approx(measurement.tokens.logprob[in_sentence].mean(), rel=1e-4)
         whole = compute_score(UncertaintyScore.ATTENHSCORE, measurement.tokens, 16, Uncertainty(name="x").attention)
         assert get_member(row, "a")["response_score"] == pytest.approx(whole, rel=1e-4)
