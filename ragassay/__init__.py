@@ -1,7 +1,7 @@
-"""RAGAssay: says of every sentence of every logged RAG answer whether its context supports it. The library's front door.
+"""RAGAssay checks every sentence of logged RAG answers against its context. This module is the Python API.
 
-`ragassay.run` is the command `ragassay run`, `check` judges one answer, `judge` a table in memory, and `stages` are for a Ray
-Data pipeline of one's own (docs/reference/python.md). The folders beside this file are links to those at the top of the
+`ragassay.run` is the command `ragassay run`, `check` checks one answer, `judge` judges a table in memory, and `stages` returns
+stages for a Ray Data pipeline (docs/reference/python.md). The folders of this package are links to those at the top of the
 repository: `schemas` (what data looks like), `pipeline` (what happens to a batch), `jobs` (where and when it runs), `infra`.
 """
 
@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from ragassay.jobs.api.checked import Checked
-    from ragassay.jobs.api.show import Shown
+    from ragassay.jobs.api.checked_answer import CheckedAnswer
+    from ragassay.jobs.api.show import Preview
     from ragassay.schemas.manifest import Run
 
 __version__ = version("ragassay")
@@ -22,19 +22,19 @@ Frame = TypeVar("Frame")
 
 
 def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run":
-    """Score what is new of the logs, fit, and give every response a verdict, as the command `ragassay run` does.
+    """Score new logs and give every response a verdict, as the command `ragassay run` does.
 
     Args:
-        logs: Parquet file, folder, glob or object-store URI: question, context, response.
-        output: Output folder or URI; a broken run that lies there goes on.
-        job: The job as its file has it, or the path of one; by default the bundled verifier and the detectors.
+        logs: Parquet file, folder, glob or object-store URI with question, context and response.
+        output: Output folder or URI; an interrupted run in it is resumed.
+        job: Contents or path of a job file; None uses the default members.
 
     Returns:
-        The run's record, as the manifest has it; the verdicts lie in `output`/scored.
+        The record of the run, as in the manifest. The verdicts are in `output`/scored.
 
     Raises:
-        RagassayError: It names what is wrong and the way out; nothing is lost, the same call goes on where it stopped. Too
-            many rows on which this program failed (`runtime.max_error_share`) raise it too, when everything is written.
+        RagassayError: The run failed; the message states the cause and the fix, and the same call resumes the run. Also raised
+            after everything is written, if too many rows have the status `error` (`runtime.max_error_share`).
     """
     from ragassay.jobs.cli.console import new_console
     from ragassay.jobs.config.job import load_job, make_job
@@ -42,11 +42,11 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
     from ragassay.jobs.runtime.endings import restore_sigterm
     from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
-    made = make_job(job) if isinstance(job, dict) else load_job(job)
+    loaded_job = make_job(job) if isinstance(job, dict) else load_job(job)
     with restore_sigterm():
-        done = run_job(made, logs, output, new_console())
-    refuse_too_many_errors(made.runtime, done, output)
-    return done
+        record = run_job(loaded_job, logs, output, new_console())
+    refuse_too_many_errors(loaded_job.runtime, record, output)
+    return record
 
 
 def check(
@@ -55,102 +55,102 @@ def check(
     context: str | Sequence[str | None] | None,
     response: str | None,
     job: dict[str, Any] | str | None = None,
-    like: str | None = None,
+    history: str | None = None,
     calibration: str | None = None,
     fast: bool = False,
-) -> "Checked":
-    """Judge one answer in this process, as the command `ragassay check` does. The engine stays loaded for the next.
+) -> "CheckedAnswer":
+    """Check one answer in this process, as the command `ragassay check` does. The engine stays loaded for the next call.
 
     Args:
         question: The user's question.
-        context: The passages, or one text.
-        response: The answer.
-        job: The job as its file has it, or the path of one; None takes that of `like`, if it has detectors alone, else the
-            default.
-        like: An output folder whose last moments, threshold and word frequencies count.
-        calibration: A file of `calibrate`; its moments and threshold come first. Without any of these, statistics that are
-            bundled with the default members count: they were measured on public labelled sets.
-        fast: By the three default detectors alone; no model is loaded.
+        context: The passages, or one string.
+        response: The response to check.
+        job: Contents or path of a job file; None uses the job of `history` if all its members are detectors, otherwise the
+            default members.
+        history: Output folder whose latest moments, threshold and word frequencies apply.
+        calibration: File of `calibrate`, whose moments and threshold take precedence. Without `history`, `calibration` and a
+            job that sets them, the bundled statistics apply; they were measured on public labeled data sets.
+        fast: Use the three default detectors only, and load no model.
 
     Returns:
-        The answer with its sentences; a notebook shows them in colour. One that can't be judged has a status that says why.
+        The answer with its sentences; a notebook shows them in color. Without a score, `status` and `error` state the reason.
 
     Raises:
-        RagassayError: It names what is wrong and the way out.
+        RagassayError: The answer, the job, the output or the calibration can't be used; the message states the fix.
     """
     from ragassay.jobs.api.check import check_answers
-    from ragassay.jobs.api.job import job_of
-    from ragassay.jobs.api.progress import shown
+    from ragassay.jobs.api.job import select_job
+    from ragassay.jobs.api.progress import show_progress
 
-    made = job_of(job, like, fast=fast)
-    names = made.input.columns
+    selected_job = select_job(job, history, fast=fast)
+    columns = selected_job.input.columns
     passages = context if context is None or isinstance(context, str) else list(context)
-    answer = {names.question: question, names.context: passages, names.response: response}
-    with shown() as progress:
-        return check_answers(made, [answer], like, calibration, progress.tell)[0]
+    answer = {columns.question: question, columns.context: passages, columns.response: response}
+    with show_progress() as progress:
+        return check_answers(selected_job, [answer], history, calibration, progress.report_step)[0]
 
 
 def judge(table: Frame, job: dict[str, Any] | str | None = None) -> Frame:
-    """Judge a table in this process: the verdicts and scores that `ragassay run` gives for it, without files and without Ray.
+    """Judge a table in this process, with the verdicts and scores of `ragassay run`, without files and without Ray.
 
     Args:
-        table: polars.DataFrame, pandas.DataFrame or pyarrow.Table: question, context, response, and whatever else.
-        job: The job as its file has it, or the path of one; by default the bundled verifier and the detectors. A cascade's
-            judge is not asked.
+        table: polars.DataFrame, pandas.DataFrame or pyarrow.Table with question, context, response and other columns.
+        job: Contents or path of a job file; None uses the default members. The judge of a cascade is not asked.
 
     Returns:
-        A table of the same kind: the same rows in the same order, the columns of `scored/`, and your others. A row that
-        can't be scored has a `status` and `error` that say why.
+        A table of the same type: the same rows in the same order, with the columns of `scored/` and your other columns. The
+        `status` and `error` of a row without a score state the reason.
 
     Raises:
-        RagassayError: It names what is wrong and the way out.
+        RagassayError: The table or the job can't be used; the message states the fix.
     """
-    from ragassay.jobs.api.frames import as_arrow
-    from ragassay.jobs.api.job import job_of
+    from ragassay.jobs.api.frames import to_arrow
+    from ragassay.jobs.api.job import select_job
     from ragassay.jobs.api.judge import judge_table
-    from ragassay.jobs.api.progress import shown
+    from ragassay.jobs.api.progress import show_progress
 
-    rows, back = as_arrow(table)
-    with shown(rows.num_rows) as progress:
-        found: Frame = back(judge_table(job_of(job), rows, progress))
-    return found
+    rows, convert_back = to_arrow(table)
+    with show_progress(rows.num_rows) as progress:
+        judged: Frame = convert_back(judge_table(select_job(job), rows, progress))
+    return judged
 
 
-def show(rows: Any, most: int = 20) -> "Shown":
-    """Rows of `scored/`, as `judge` gives them: a notebook shows their sentences in colour, and `print` prints them.
+def show(rows: Any, limit: int = 20) -> "Preview":
+    """Show rows that `judge` returned: in color in a notebook, as plain text with `print`.
 
     Args:
         rows: polars.DataFrame, pandas.DataFrame or pyarrow.Table with the columns of `scored/`.
-        most: How many are shown, from the first on.
+        limit: Maximum number of rows to show.
     """
-    from ragassay.jobs.api.frames import as_arrow
-    from ragassay.jobs.api.show import shown_rows
+    from ragassay.jobs.api.frames import to_arrow
+    from ragassay.jobs.api.show import preview_rows
 
-    return shown_rows(as_arrow(rows)[0], most)
+    return preview_rows(to_arrow(rows)[0], limit)
 
 
 def stages(
-    job: dict[str, Any] | str | None = None, like: str | None = None, calibration: str | None = None, *, fast: bool = False
+    job: dict[str, Any] | str | None = None, history: str | None = None, calibration: str | None = None, *, fast: bool = False
 ) -> list[dict[str, Any]]:
-    """The stages of a job for a Ray Data pipeline of one's own, in order: `dataset = dataset.map_batches(**stage)` for each.
+    """Return the stages of a job for a Ray Data pipeline; apply each with `dataset = dataset.map_batches(**stage)`, in order.
 
-    Each row is judged as `check` judges it. In come rows with question, context and response under the names of the job's
-    `columns`; out come the columns of `scored/` and your others, in which `row_key` means nothing.
+    Each row is judged as in `check`. The input has question, context and response under the names of the job's `columns`. The
+    output has the columns of `scored/` and your other columns; its `row_key` has no meaning.
 
     Args:
         job: See `check`.
-        like: See `check`.
+        history: See `check`.
         calibration: See `check`.
         fast: See `check`.
 
     Raises:
-        RagassayError: It names what is wrong and the way out.
+        RagassayError: The job, the output or the calibration can't be used; the message states the fix.
     """
-    from ragassay.jobs.api.job import job_of
-    from ragassay.jobs.api.rule import judging
-    from ragassay.jobs.api.stages import row_stages
+    from ragassay.jobs.api.answer_settings import resolve_answer_settings
+    from ragassay.jobs.api.job import select_job
+    from ragassay.jobs.api.stages import make_row_stages
     from ragassay.jobs.config.job import with_dtypes
     from ragassay.jobs.runtime.dataflow import map_batches_options
 
-    made = with_dtypes(job_of(job, like, fast=fast))
-    return [map_batches_options(stage) for stage in row_stages(made, judging(made, like, calibration))]
+    selected_job = with_dtypes(select_job(job, history, fast=fast))
+    settings = resolve_answer_settings(selected_job, history, calibration)
+    return [map_batches_options(stage) for stage in make_row_stages(selected_job, settings)]

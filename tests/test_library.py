@@ -1,4 +1,4 @@
-"""The Python API imports fast, and the examples of its page work."""
+"""The Python API: it imports nothing heavy, and the examples of its page work."""
 
 import os
 import re
@@ -9,41 +9,42 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-NEEDS_RAY = [block for block in BLOCKS if "import ray\n" in block]
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+RAY_EXAMPLES = [code for code in EXAMPLES if "import ray\n" in code]
 HEAVY = {"torch", "ray", "vllm", "transformers", "spacy", "polars", "pandas", "pyarrow", "numpy", "pydantic", "scipy", "rich"}
 
 
-def run_block(block: str) -> str:
-    """Run a block in a new process and return its output."""
-    env = {**os.environ, "RAY_ADDRESS": "local"}  # otherwise Ray joins another test's Ray and waits when that ends
-    result = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False, env=env, timeout=300)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+def run_code(code: str) -> str:
+    """Run code in a new process and return what it prints."""
+    # Without "local", Ray joins the cluster of another test and waits for its end.
+    env = {**os.environ, "RAY_ADDRESS": "local"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def test_the_import_loads_no_heavy_package() -> None:
+def test_the_import_is_light() -> None:
     code = f"import ragassay, sys; print(sorted({HEAVY!r} & sys.modules.keys()), sorted(ragassay.__all__))"
-    assert run_block(code) == "[] ['__version__', 'check', 'judge', 'run', 'show', 'stages']\n"
+    assert run_code(code) == "[] ['__version__', 'check', 'judge', 'run', 'show', 'stages']\n"
 
 
-def test_the_page_has_its_examples() -> None:
-    assert len(BLOCKS) == 3 and len(NEEDS_RAY) == 1
+def test_the_page_has_three_examples() -> None:
+    assert len(EXAMPLES) == 3 and len(RAY_EXAMPLES) == 1
 
 
-def test_the_example_of_an_answer() -> None:
-    output = run_block(BLOCKS[0]).splitlines()
-    assert output[0] == "hallucinated [False, True]"
-    assert "('number', '24 hours')" in output[1] and output[2].startswith("hallucinated  score ")
+def test_the_example_of_an_answer_works() -> None:
+    lines = run_code(EXAMPLES[0]).splitlines()
+    assert lines[0] == "hallucinated [False, True]"
+    assert "('number', '24 hours')" in lines[1] and lines[2].startswith("hallucinated  score ")
 
 
-def test_the_example_of_a_table() -> None:
-    output = run_block(BLOCKS[1])
+def test_the_example_of_a_table_works() -> None:
+    output = run_code(EXAMPLES[1])
     assert "no_context" in output and "✗" in output and "not in the context: 9 p.m." in output
 
 
 @pytest.mark.slow
-def test_the_example_of_a_pipeline() -> None:
-    (block,) = NEEDS_RAY
-    output = run_block(f"{block}\nassert ['The shop opens at 7 a.m.'] in [row['context'] for row in rows], rows")
+def test_the_example_of_a_pipeline_works() -> None:
+    (code,) = RAY_EXAMPLES
+    output = run_code(f"{code}\nassert ['The shop opens at 7 a.m.'] in [row['context'] for row in rows], rows")
     assert "'It opens at 7 a.m.', 'supported'" in output and "on Fridays.', 'hallucinated'" in output

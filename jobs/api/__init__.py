@@ -1,1 +1,1 @@
-"""One answer, a table, or a Ray Data pipeline of one's own: the stages of a job without an output folder, and without Ray."""
+"""The Python API: check an answer, judge a table, or get stages for a Ray Data pipeline, without an output folder."""

@@ -1,24 +1,25 @@
-"""What errors of this folder say."""
+"""Error messages of this package."""
 
 from ragassay.pipeline.errors import Message
 
-MISSING_FIELD = Message("check.missing-field", "{answer} has no {fields}{given}")
-NO_UNICODE = Message("check.no-unicode", "a text holds half a character ({character!a}), which is no Unicode")
-FIELD_TYPE = Message("check.field-type", "{answer}: {field!r} must be {wanted}, and is {found}")
+MISSING_FIELD = Message("check.missing-field", "{answer} has no {fields}{available}")
+NO_UNICODE = Message(
+    "check.no-unicode", "a string contains half a surrogate pair ({character!a}), which is not valid Unicode: remove it"
+)
+FIELD_TYPE = Message("check.field-type", "{answer}: {field!r} must be {expected}, but is {actual}")
 NO_FRAME = Message(
     "judge.no-frame",
-    "a polars.DataFrame, pandas.DataFrame or pyarrow.Table is wanted, and this is a {type}{advice}",
+    "expected a polars.DataFrame, pandas.DataFrame or pyarrow.Table, not a {type}{advice}",
 )
-COLUMN_NAME = Message("judge.column-name", "names of columns must be texts, and {column!r} is a {type}: rename it")
-MIXED_COLUMN = Message("judge.mixed-column", "a column mixes types, or has one that is no plain data: {reason}")
-FAST_AND_JOB = Message("judge.fast-and-job", "fast judges by the three default detectors alone: leave it out, or the job file")
-NO_VERDICTS = Message(
-    "judge.no-verdicts",
-    "output {output} has no verdicts to judge like: run `ragassay finalize {output}` first",
+COLUMN_NAME = Message("judge.column-name", "column names must be strings, but {column!r} is a {type}: rename the column")
+MIXED_COLUMN = Message("judge.mixed-column", "a column mixes types, or has values that Arrow can't store: {reason}")
+FAST_AND_JOB = Message("judge.fast-and-job", "fast uses the three default detectors and no job file: give only one of them")
+NO_VERDICTS = Message("judge.no-verdicts", "output {output} has no verdicts: run `ragassay finalize {output}` first")
+OTHER_MEMBERS = Message(
+    "judge.other-members", "output {output} has verdicts of {members}, but the job has {job_members}: use the same members"
 )
-OTHER_MEMBERS = Message("judge.other-members", "output {output} was judged by {members}, and the job has {wanted}")
-MISSING_COLUMNS = Message("show.missing-columns", "rows as `judge` gives them are wanted, and these have no {columns}")
+MISSING_COLUMNS = Message("show.missing-columns", "no column(s) {columns}: pass rows that `judge` returned")
 OTHER_SCORES = Message(
     "judge.other-scores",
-    "output {output} holds scores of other members or settings:\n{lines}\nName its own job file (--config)",
+    "output {output} has scores of other members or settings:\n{lines}\nUse its own job file (--config)",
 )

@@ -1,4 +1,4 @@
-"""The stages of a job in this process, without Ray."""
+"""Load and run the stages of a job in this process, without Ray."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,50 +7,50 @@ import pyarrow as pa
 from ragassay.pipeline.errors import RagassayError
 from ragassay.pipeline.stages.stage import Stage, run_contained
 
-Tell = Callable[[str], None]
-"""Told what is waited for, in words."""
+ReportStep = Callable[[str], None]
+"""Called with the name of a step before it starts."""
 
-_loaded: list[Stage] = []
-"""Stages with the engines of the last job: whoever asks about one answer after the other does not wait for them again."""
+_loaded_stages: list[Stage] = []
+"""Stages of the last job that have engines; the next check with the same job does not load them again."""
 
 
-def load(stages: Sequence[Stage], tell: Tell) -> list[Stage]:
-    """Set stages up; those of an earlier job that are equal are taken instead, and the other engines of that job dropped.
+def load_stages(stages: Sequence[Stage], report_step: ReportStep) -> list[Stage]:
+    """Set up stages. Reuse equal stages of the previous job, and drop its other engines.
 
     Args:
-        stages: In order.
-        tell: Told what is being loaded.
+        stages: The stages, in order.
+        report_step: Called before a stage with an engine is loaded.
 
     Raises:
         RagassayError: A model can't be loaded.
     """
-    _loaded[:] = [stage for stage in _loaded if stage in stages]
+    _loaded_stages[:] = [stage for stage in _loaded_stages if stage in stages]
     for stage in stages:
         if stage.replicas is None:
             stage.setup()
-        elif stage not in _loaded:
-            tell(f"loading {stage.name}")
+        elif stage not in _loaded_stages:
+            report_step(f"loading {stage.name}")
             stage.setup()
-            _loaded.append(stage)
-    return [_loaded[_loaded.index(stage)] if stage in _loaded else stage for stage in stages]
+            _loaded_stages.append(stage)
+    return [_loaded_stages[_loaded_stages.index(stage)] if stage in _loaded_stages else stage for stage in stages]
 
 
-def through(stages: Sequence[Stage], table: pa.Table, tell: Tell) -> pa.Table:
-    """Rows through stages.
+def run_stages(stages: Sequence[Stage], table: pa.Table, report_step: ReportStep) -> pa.Table:
+    """Run rows through stages.
 
     Args:
-        stages: What `load` gave.
+        stages: Result of `load_stages`.
         table: The rows.
-        tell: Told whose turn it is.
+        report_step: Called before each stage.
 
     Raises:
-        RagassayError: A model can't be used; the next `load` tries all of them anew.
+        RagassayError: A model can't be used; the next `load_stages` loads all of them again.
     """
     try:
         for stage in stages:
-            tell(stage.name)
+            report_step(stage.name)
             table = run_contained(stage, table)
     except RagassayError:
-        _loaded.clear()
+        _loaded_stages.clear()
         raise
     return table

@@ -1,4 +1,4 @@
-"""Which job an answer, or a table, is judged by."""
+"""Select the job that answers or a table are judged with."""
 
 from typing import Any
 
@@ -11,47 +11,49 @@ from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.manifest import Manifest
 
 
-def job_of(job: dict[str, Any] | str | None, like: str | None = None, *, fast: bool = False) -> Job:
-    """The job that is meant.
+def select_job(job: dict[str, Any] | str | None, history: str | None = None, *, fast: bool = False) -> Job:
+    """Select the job.
 
     Args:
-        job: As its file has it, or the path of one; None takes that of `like`, if it has detectors alone, or the default.
-        like: An output folder.
-        fast: The three detectors of the default alone.
+        job: Contents or path of a job file; None selects the job of `history` if all its members are detectors, otherwise
+            the default job.
+        history: Output folder.
+        fast: Select the default job's three detectors only.
 
     Raises:
-        RagassayError: It is wrong, or both are given.
+        RagassayError: The job is invalid, or both `job` and `fast` are given.
     """
     if fast and job is not None:
         raise ConfigError(errors.FAST_AND_JOB)
     if isinstance(job, dict):
         return make_job(job)
     if fast:
-        return detectors_alone()
-    if job is None and like is not None:
-        manifest = read_readable_manifest(open_output(like))
-        known = manifest.fingerprint
-        if known and not (known["slms"] or known.get("uncertainty")):
-            return _of_detectors(manifest)
+        return make_detector_job()
+    if job is None and history is not None:
+        manifest = read_readable_manifest(open_output(history))
+        fingerprint = manifest.fingerprint
+        if fingerprint and not (fingerprint["slms"] or fingerprint.get("uncertainty")):
+            return _make_output_job(manifest)
     return load_job(job)
 
 
-def detectors_alone() -> Job:
-    """The default job without its SLM: no engine is needed."""
+def make_detector_job() -> Job:
+    """Make the default job without its SLM; it needs no engine."""
     return make_job({"members": {"slms": [], "detectors": default_members()["detectors"]}})
 
 
-def _of_detectors(manifest: Manifest) -> Job:
-    """The job of an output that needs no model; what a detector's values depend on says all of it."""
-    known = manifest.fingerprint
+def _make_output_job(manifest: Manifest) -> Job:
+    """Make the job of an output that has only detectors. Its fingerprint contains all their settings."""
+    fingerprint = manifest.fingerprint
     weights = (manifest.last_fit.weights if manifest.last_fit else None) or {}
     detectors = [
-        {"name": name, **identity, "in_ensemble": weights.get(name) != 0, "ner": _pipeline(identity.get("ner"))}
-        for name, identity in known["detectors"].items()
+        {"name": name, **identity, "in_ensemble": weights.get(name) != 0, "ner": _ner_setting(identity.get("ner"))}
+        for name, identity in fingerprint["detectors"].items()
     ]
-    splitting = {"pipeline": known["splitter"]["name"], "language": known["splitter"]["language"]}
+    splitter = fingerprint["splitter"]
+    splitting = {"pipeline": splitter["name"], "language": splitter["language"]}
     return make_job({"members": {"slms": [], "detectors": detectors}, "splitting": splitting})
 
 
-def _pipeline(ner: str | None) -> str | None:
+def _ner_setting(ner: str | None) -> str | None:
     return None if ner == "rules" else ner

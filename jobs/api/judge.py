@@ -1,4 +1,4 @@
-"""Judge a table in this process: the numbers that a run over it gives, without files and without Ray."""
+"""Judge a table in this process, with the results of a run over it, without files and without Ray."""
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.api.in_process import load, through
+from ragassay.jobs.api.in_process import load_stages, run_stages
 from ragassay.jobs.api.progress import Progress
-from ragassay.jobs.api.rows import NAME, log_rows, table_logs, with_verdicts
+from ragassay.jobs.api.rows import TABLE_NAME, add_verdicts, make_table_logs, read_table_rows
 from ragassay.jobs.config.job import Job, with_dtypes
 from ragassay.jobs.input.check_values import check_ids
 from ragassay.jobs.output.fingerprint import make_fingerprint
@@ -27,58 +27,60 @@ from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.redact import make_redaction
 from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, count_bins
 
-ROWS = 64
-"""Rows that go through the stages at a time."""
+BATCH_ROWS = 64
+"""Rows per batch."""
 
 
 def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
-    """Judge rows, as `ragassay run` does: by the bundled calibration, a file, or moments and threshold of the table itself.
+    """Judge rows as `ragassay run` does: with the bundled or the job's calibration, or the table's moments and quantile.
 
     Args:
-        job: The job; a cascade's judge is not asked.
-        table: Question, context and response under the names of `input.columns`, and whatever else.
-        progress: Told how far it is.
+        job: The job; the judge of its cascade is not asked.
+        table: Question, context and response under the names of `input.columns`, and other columns.
+        progress: Where progress is reported.
 
     Returns:
-        The same rows in the same order, with the columns of `scored/`. A row that can't be scored has a status that says why.
+        The same rows in the same order, with the columns of `scored/`. The status of a row without a score states the reason.
 
     Raises:
-        RagassayError: A column is missing or of a wrong type, a model can't be used, or nothing can be fitted.
+        RagassayError: A column is missing or has a wrong type, a model can't be used, or nothing can be fitted.
     """
     job = with_dtypes(job)
-    check_input(job, table_logs(table))
-    rows = log_rows(table, job.input.columns, make_redaction(job.input.redact))
+    check_input(job, make_table_logs(table))
+    rows = read_table_rows(table, job.input.columns, make_redaction(job.input.redact))
     if job.input.columns.row_id in table.column_names:
-        check_ids(NAME, rows["row_id"].to_pylist(), job.input.columns)
+        check_ids(TABLE_NAME, rows["row_id"].to_pylist(), job.input.columns)
     frequencies = None
     if job.members.detectors:
-        progress.tell("counting words")
+        progress.report_step("counting words")
         frequencies = count_table_frequencies([rows], job.splitting, SAMPLE_ROWS)
-    scoring = resolve_languages(job, make_fingerprint(job))
-    steps = load(make_stages(scoring, (lambda: known) if (known := frequencies) else None), progress.tell)
-    raw = pa.concat_tables(_scored(steps, rows, progress))
-    progress.tell("deciding")
-    return with_verdicts(raw, _settings(job, raw))
+    scoring_job = resolve_languages(job, make_fingerprint(job))
+    get_frequencies = (lambda: counted) if (counted := frequencies) else None
+    stages = load_stages(make_stages(scoring_job, get_frequencies), progress.report_step)
+    raw = pa.concat_tables(_score_batches(stages, rows, progress))
+    progress.report_step("deciding")
+    return add_verdicts(raw, _resolve_table_settings(job, raw))
 
 
-def _scored(steps: Sequence[Stage], rows: pa.Table, progress: Progress) -> Iterator[pa.Table]:
-    for start in range(0, rows.num_rows, ROWS):
-        part = rows.slice(start, ROWS)
-        yield through(steps, part, progress.tell)
-        progress.advance(part.num_rows)
+def _score_batches(stages: Sequence[Stage], rows: pa.Table, progress: Progress) -> Iterator[pa.Table]:
+    for start in range(0, rows.num_rows, BATCH_ROWS):
+        batch = rows.slice(start, BATCH_ROWS)
+        yield run_stages(stages, batch, progress.report_step)
+        progress.advance(batch.num_rows)
 
 
-def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
-    """How the rows' scores become verdicts; of a table, everything is one partition."""
+def _resolve_table_settings(job: Job, raw: pa.Table) -> VerdictSettings:
+    """Resolve the settings of verdicts; the whole table is one partition."""
     batches = raw.select(["members", "status", "sentences"]).combine_chunks().to_batches()
     stats: Mapping[str, Any] = {"": compute_stats(batches, job.members.values)}
-    calibration = find_calibration(job, make_fingerprint(job))
-    decided = resolve_settings(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
-    settings = replace(decided.settings, languages=choose_languages(job, make_fingerprint(job), calibration))
+    fingerprint = make_fingerprint(job)
+    calibration = find_calibration(job, fingerprint)
+    resolved = resolve_settings(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
+    settings = replace(resolved.settings, languages=choose_languages(job, fingerprint, calibration))
 
-    def look(low: int, high: int) -> Iterator[ScoreHistogram]:
+    def count_scores(low: int, high: int) -> Iterator[ScoreHistogram]:
         for scores in compute_response_scores(batches, settings):
             yield count_bins(scores, low, high)
 
-    threshold = decided.threshold or compute_quantile_threshold(job.verdict.threshold, look)
+    threshold = resolved.threshold or compute_quantile_threshold(job.verdict.threshold, count_scores)
     return replace(settings, threshold=threshold.value)

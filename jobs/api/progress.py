@@ -1,4 +1,4 @@
-"""What is waited for, on a terminal or in a notebook; elsewhere nothing."""
+"""Show progress in a terminal or a notebook."""
 
 import os
 import sys
@@ -12,63 +12,63 @@ from ragassay.jobs.display.visible import VisibleText
 
 @dataclass(frozen=True)
 class Progress:
-    """What is told.
+    """Functions that report progress.
 
     Attributes:
-        tell: Whose turn it is, in words.
-        advance: So many rows are done.
+        report_step: Shows the name of the current step.
+        advance: Adds a number of finished rows.
     """
 
-    tell: Callable[[str], None]
+    report_step: Callable[[str], None]
     advance: Callable[[int], None]
 
 
-SILENT = Progress(lambda _: None, lambda _: None)
+NO_PROGRESS = Progress(lambda _: None, lambda _: None)
 
 
 @contextmanager
-def shown(rows: int | None = None, stream: TextIO | None = None) -> Iterator[Progress]:
-    """Show progress while a block runs: a spinner with what is waited for, and a bar over rows.
+def show_progress(rows: int | None = None, stream: TextIO | None = None) -> Iterator[Progress]:
+    """Show a spinner with the current step, and a bar over rows. Show nothing outside a terminal or a notebook.
 
     Args:
-        rows: How many there are; None shows no bar.
-        stream: Where to; None is stderr.
+        rows: Number of rows; None shows no bar.
+        stream: Stream to write to; None is stderr.
     """
     from rich.console import Console
 
     console = Console(file=stream, stderr=True, emoji=False, markup=False, highlight=False)
     if not (console.is_terminal or console.is_jupyter):
-        yield SILENT
+        yield NO_PROGRESS
         return
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     console.push_render_hook(VisibleText())
-    bar = [BarColumn(), MofNCompleteColumn()] if rows else []
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar, TimeElapsedColumn()]
-    with Bar(*columns, console=console, transient=True) as live:
-        task = live.add_task("starting", total=rows)
+    bar_columns = [BarColumn(), MofNCompleteColumn()] if rows else []
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar_columns, TimeElapsedColumn()]
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=rows)
         yield Progress(
-            lambda text: live.update(task, description=text),
-            lambda count: live.advance(task, count),
+            lambda text: bar.update(task, description=text),
+            lambda count: bar.advance(task, count),
         )
 
 
 @contextmanager
-def engines_silent() -> Iterator[TextIO]:
-    """Leave out what engines and their libraries say on stderr while they load; what goes wrong comes as an exception.
+def silence_stderr() -> Iterator[TextIO]:
+    """Discard what engines and their libraries write to stderr. Their faults are raised as exceptions.
 
     Yields:
-        A stream that still reaches stderr.
+        A stream that writes to the original stderr.
     """
     sys.stderr.flush()
-    saved = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
-        os.dup2(nowhere.fileno(), 2)
-    stream = os.fdopen(os.dup(saved), "w", encoding="utf-8", errors="replace")
+    original = os.dup(2)
+    with open(os.devnull, "wb") as null:  # noqa: PTH123
+        os.dup2(null.fileno(), 2)
+    stream = os.fdopen(os.dup(original), "w", encoding="utf-8", errors="replace")
     try:
         yield stream
     finally:
         stream.close()
-        os.dup2(saved, 2)
-        os.close(saved)
+        os.dup2(original, 2)
+        os.close(original)

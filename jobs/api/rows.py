@@ -1,4 +1,4 @@
-"""Rows of a table as rows of the plan, and back: what stands at either end of the stages where there are no files."""
+"""Convert a table's rows to the input of stages, and the output of stages to rows of `scored/`."""
 
 import pyarrow as pa
 from pyarrow import fs as pafs
@@ -10,46 +10,46 @@ from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.text.redact import Redaction, redact_rows
 from ragassay.schemas.columns import logs_schema, passthrough_schema, scored_schema
 
-NAME = "table"
-"""What stands for the file in messages, and in ids that are made."""
+TABLE_NAME = "table"
+"""Used instead of a file name in messages and in generated ids."""
 
 
-def table_logs(table: pa.Table) -> Logs:
-    """A table as an input of one file."""
-    return Logs(NAME, pafs.LocalFileSystem(), [_file(table)])
+def make_table_logs(table: pa.Table) -> Logs:
+    """Describe a table as an input with one file."""
+    return Logs(TABLE_NAME, pafs.LocalFileSystem(), [_make_log_file(table)])
 
 
-def log_rows(table: pa.Table, columns: Columns, redaction: Redaction | None = None) -> pa.Table:
-    """Rows as the plan reads them, of the schema `logs`; columns that are not ours are carried along.
+def read_table_rows(table: pa.Table, columns: Columns, redaction: Redaction | None = None) -> pa.Table:
+    """Convert a table to rows of the schema `logs`; other columns are passed through.
 
     Args:
-        table: Question, context, response under the names of the job, and whatever else.
-        columns: Those names.
-        redaction: What their texts go through; None leaves them.
+        table: Question, context and response under the job's column names, and other columns.
+        columns: The job's column names.
+        redaction: Applied to the texts; None leaves them unchanged.
 
     Raises:
-        InputError: A column is missing, or of a wrong type.
+        InputError: A column is missing or has a wrong type.
     """
-    logs = table_logs(table)
+    logs = make_table_logs(table)
     check_logs(logs, columns, needs_question=False)
-    parts, first = [], 0
+    tables, first_row = [], 0
     for batch in table.combine_chunks().to_batches():
-        parts.append(to_logs_table(batch, logs.files[0], 0, first, columns, logs.passthrough))
-        first += batch.num_rows
-    return redact_rows(pa.concat_tables(parts), redaction) if parts else logs_schema(logs.passthrough).empty_table()
+        tables.append(to_logs_table(batch, logs.files[0], 0, first_row, columns, logs.passthrough))
+        first_row += batch.num_rows
+    return redact_rows(pa.concat_tables(tables), redaction) if tables else logs_schema(logs.passthrough).empty_table()
 
 
-def with_verdicts(table: pa.Table, settings: VerdictSettings) -> pa.Table:
-    """Rows of `scored/` from what the stages leave.
+def add_verdicts(table: pa.Table, settings: VerdictSettings) -> pa.Table:
+    """Convert the stages' output to rows of `scored/`.
 
     Args:
-        table: Rows of all columns of `raw/`, in any order.
-        settings: How scores become verdicts.
+        table: Rows with all columns of `raw/`, in any order.
+        settings: Settings of the verdicts.
     """
     schema = scored_schema(passthrough_schema(table.schema))
     batches = [finalize_rows(batch, schema, settings) for batch in table.combine_chunks().to_batches()]
     return pa.Table.from_batches(batches, schema)
 
 
-def _file(table: pa.Table) -> LogFile:
-    return LogFile(NAME, NAME, "", table.nbytes, (), rows=table.num_rows, schema=table.schema)
+def _make_log_file(table: pa.Table) -> LogFile:
+    return LogFile(TABLE_NAME, TABLE_NAME, "", table.nbytes, (), rows=table.num_rows, schema=table.schema)

@@ -1,4 +1,4 @@
-"""Judged answers in colour: on a terminal by rich, in a notebook as HTML."""
+"""Render checked answers in color: with rich in a terminal, as HTML in a notebook."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,148 +9,145 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from ragassay.jobs.api import errors
-from ragassay.jobs.api.checked import Checked, Sentence
+from ragassay.jobs.api.checked_answer import CheckedAnswer, Sentence
 from ragassay.jobs.display.visible import clip_line, make_visible
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import SUPPORTED
 
-SHOWN = ("question", "context", "response", "score", "verdict", "threshold", "sentences", "status")
-"""Columns without which nothing can be shown."""
+REQUIRED_COLUMNS = ("question", "context", "response", "score", "verdict", "threshold", "sentences", "status")
 
-LONGEST = 220
-"""Characters of a passage that are shown."""
+MAX_PASSAGE_CHARS = 220
 
 INDENT = " " * 10
 
 _STYLE = {None: "dim", True: "red", False: "green"}
-_COLOUR = {None: "128,128,128", True: "214,39,40", False: "44,160,44"}
+_RGB = {None: "128,128,128", True: "214,39,40", False: "44,160,44"}
 _SIGN = {None: "?", True: "✗", False: "✓"}
+"""By whether a sentence is flagged, or a response hallucinated."""
 
 
-def rich_of(checked: Checked) -> RenderableType:
-    """An answer for a rich console: its verdict, then its sentences."""
-    head = Text(_verdict(checked), style=f"bold {_STYLE[_bad(checked)]}")
-    head.append("  " + _numbers(checked), style="not bold default")
+def render_rich(answer: CheckedAnswer) -> RenderableType:
+    """Render an answer for a rich console: its verdict, then its sentences."""
+    head = Text(_format_verdict(answer), style=f"bold {_STYLE[_is_hallucinated(answer)]}")
+    head.append("  " + _format_scores(answer), style="not bold default")
     parts: list[RenderableType] = [head]
-    for sentence in checked.sentences:
-        line = Text(f"{_SIGN[sentence.flagged]} {_number(sentence.score):>6}  ", style=_STYLE[sentence.flagged])
+    for sentence in answer.sentences:
+        line = Text(f"{_SIGN[sentence.flagged]} {_format_number(sentence.score):>6}  ", style=_STYLE[sentence.flagged])
         parts.append(line.append(sentence.text))
-        parts += [Text(INDENT + text, style="dim") for text in _details(sentence)]
-    parts += [Text(text, style="dim") for text in _by(checked)]
+        parts += [Text(INDENT + text, style="dim") for text in _format_evidence(sentence)]
+    parts += [Text(text, style="dim") for text in _format_source(answer)]
     return Group(*parts)
 
 
-def text_of(answers: Iterable[Checked]) -> str:
-    """Answers as plain text."""
+def render_text(answers: Iterable[CheckedAnswer]) -> str:
+    """Render answers as plain text."""
     console = Console(width=200, no_color=True, color_system=None, soft_wrap=True)
-    with console.capture() as said:
-        for checked in answers:
-            console.print(rich_of(checked))
-    return make_visible(said.get()).rstrip("\n")
+    with console.capture() as captured:
+        for answer in answers:
+            console.print(render_rich(answer))
+    return make_visible(captured.get()).rstrip("\n")
 
 
-def html_of(answers: Sequence[Checked]) -> str:
-    """Answers as HTML without scripts; whatever they hold is text."""
-    return "".join(map(_html, answers))
+def render_html(answers: Sequence[CheckedAnswer]) -> str:
+    """Render answers as HTML without scripts; markup in their texts is escaped."""
+    return "".join(map(_render_answer_html, answers))
 
 
 @dataclass(frozen=True, repr=False)
-class Shown:
-    """Rows of `scored/` to look at.
+class Preview:
+    """The first rows of a table with the columns of `scored/`.
 
     Attributes:
-        answers: Those that are shown.
-        rows: How many there are.
+        answers: The rows that are shown.
+        total_rows: Number of rows of the table.
     """
 
-    answers: tuple[Checked, ...]
-    rows: int
+    answers: tuple[CheckedAnswer, ...]
+    total_rows: int
 
     def _repr_html_(self) -> str:
-        return html_of(self.answers) + (_small(self._more) if self._more else "")
+        return render_html(self.answers) + (_render_small_html(self._remainder) if self._remainder else "")
 
     def __repr__(self) -> str:
-        """The same as plain text."""
-        texts = [text_of([answer]) for answer in self.answers]
-        return "\n\n".join([*texts, *([self._more] if self._more else [])])
+        """Return the rows as plain text."""
+        texts = [render_text([answer]) for answer in self.answers]
+        return "\n\n".join([*texts, *([self._remainder] if self._remainder else [])])
 
     @property
-    def _more(self) -> str:
-        left = self.rows - len(self.answers)
-        return f"and {left:,} more rows" if left else ""
+    def _remainder(self) -> str:
+        hidden_rows = self.total_rows - len(self.answers)
+        return f"and {hidden_rows:,} more rows" if hidden_rows else ""
 
 
-def shown_rows(table: pa.Table, most: int) -> Shown:
-    """The first rows of a table.
+def preview_rows(table: pa.Table, limit: int) -> Preview:
+    """Preview the first rows of a table.
 
     Args:
         table: Rows with the columns of `scored/`.
-        most: How many, at most.
+        limit: Maximum number of rows to show.
 
     Raises:
-        InputError: It lacks one.
+        InputError: A column is missing.
     """
-    missing = [name for name in SHOWN if name not in table.column_names]
+    missing = [name for name in REQUIRED_COLUMNS if name not in table.column_names]
     if missing:
         raise InputError(errors.MISSING_COLUMNS, columns=", ".join(missing))
-    answers = tuple(
-        Checked({**dict.fromkeys(("evidence", "error", "probability")), **row}) for row in table.slice(0, most).to_pylist()
-    )
-    return Shown(answers, table.num_rows)
+    defaults = dict.fromkeys(("evidence", "error", "probability"))
+    return Preview(tuple(CheckedAnswer({**defaults, **row}) for row in table.slice(0, limit).to_pylist()), table.num_rows)
 
 
-def _html(checked: Checked) -> str:
-    sentences = "".join(_html_sentence(sentence) for sentence in checked.sentences)
-    by = "".join(map(_small, _by(checked)))
-    colour = _COLOUR[_bad(checked)]
-    head = f'<b style="color:rgb({colour})">{_safe(_verdict(checked))}</b> {_safe(_numbers(checked))}'
-    return f'<div style="margin:0 0 1em;max-width:60em">{head}{sentences}{by}</div>'
+def _render_answer_html(answer: CheckedAnswer) -> str:
+    sentences = "".join(map(_render_sentence_html, answer.sentences))
+    source = "".join(map(_render_small_html, _format_source(answer)))
+    rgb = _RGB[_is_hallucinated(answer)]
+    head = f'<b style="color:rgb({rgb})">{_escape(_format_verdict(answer))}</b> {_escape(_format_scores(answer))}'
+    return f'<div style="margin:0 0 1em;max-width:60em">{head}{sentences}{source}</div>'
 
 
-def _html_sentence(sentence: Sentence) -> str:
-    colour = _COLOUR[sentence.flagged]
-    style = f"margin:.3em 0;padding:.2em .6em;border-left:4px solid rgb({colour});background:rgba({colour},.12)"
-    details = "".join(map(_small, _details(sentence)))
-    score = f'<span style="opacity:.7">{_number(sentence.score)}</span>'
-    return f'<div style="{style}">{_SIGN[sentence.flagged]} {score} {_safe(sentence.text)}{details}</div>'
+def _render_sentence_html(sentence: Sentence) -> str:
+    rgb = _RGB[sentence.flagged]
+    style = f"margin:.3em 0;padding:.2em .6em;border-left:4px solid rgb({rgb});background:rgba({rgb},.12)"
+    evidence = "".join(map(_render_small_html, _format_evidence(sentence)))
+    score = f'<span style="opacity:.7">{_format_number(sentence.score)}</span>'
+    return f'<div style="{style}">{_SIGN[sentence.flagged]} {score} {_escape(sentence.text)}{evidence}</div>'
 
 
-def _small(text: str) -> str:
-    return f'<div style="font-size:85%;opacity:.75">{_safe(text)}</div>'
+def _render_small_html(text: str) -> str:
+    return f'<div style="font-size:85%;opacity:.75">{_escape(text)}</div>'
 
 
-def _safe(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(make_visible(text))
 
 
-def _bad(checked: Checked) -> bool | None:
-    return None if checked.verdict is None else checked.verdict != SUPPORTED
+def _is_hallucinated(answer: CheckedAnswer) -> bool | None:
+    return None if answer.verdict is None else answer.verdict != SUPPORTED
 
 
-def _verdict(checked: Checked) -> str:
-    return checked.verdict or f"not judged ({checked.status})"
+def _format_verdict(answer: CheckedAnswer) -> str:
+    return answer.verdict or f"not judged ({answer.status})"
 
 
-def _by(checked: Checked) -> list[str]:
-    return [f"judged by {checked.judged_by}"] if checked.judged_by and checked.verdict else []
+def _format_source(answer: CheckedAnswer) -> list[str]:
+    return [f"judged by {answer.judged_by}"] if answer.judged_by and answer.verdict else []
 
 
-def _numbers(checked: Checked) -> str:
-    if checked.score is None:
-        return checked.error or ""
-    probability = "" if checked.probability is None else f", probability of being supported {checked.probability:.2f}"
-    return f"score {_number(checked.score)}, threshold {_number(checked.threshold)}{probability}"
+def _format_scores(answer: CheckedAnswer) -> str:
+    if answer.score is None:
+        return answer.error or ""
+    probability = "" if answer.probability is None else f", probability of being supported {answer.probability:.2f}"
+    return f"score {_format_number(answer.score)}, threshold {_format_number(answer.threshold)}{probability}"
 
 
-def _details(sentence: Sentence) -> list[str]:
-    """What is missing, and the passage that the sentence was held against."""
-    found = []
+def _format_evidence(sentence: Sentence) -> list[str]:
+    """Format what the context lacks, the best passage, and the notes of detectors."""
+    lines = []
     if sentence.missing:
-        found.append("not in the context: " + ", ".join(f"{text} ({kind})" for kind, text in sentence.missing))
+        lines.append("not in the context: " + ", ".join(f"{text} ({kind})" for kind, text in sentence.missing))
     if sentence.passage is not None:
-        found.append(f"passage {sentence.passage + 1}: {clip_line(sentence.piece or '', LONGEST)}")
-    return found + [f"no value from {note}" for note in sentence.notes if sentence.score is None]
+        lines.append(f"passage {sentence.passage + 1}: {clip_line(sentence.excerpt or '', MAX_PASSAGE_CHARS)}")
+    return lines + [f"no value from {note}" for note in sentence.notes if sentence.score is None]
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""The stages of a job for rows that are judged one by one: from the user's columns to a verdict, whoever runs them."""
+"""Make the stages that judge rows one by one, from the columns of the input to a verdict."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,8 +6,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from ragassay.jobs.api.rows import log_rows, with_verdicts
-from ragassay.jobs.api.rule import Judging
+from ragassay.jobs.api.answer_settings import AnswerSettings
+from ragassay.jobs.api.rows import add_verdicts, read_table_rows
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.scoring.frequencies import count_context_frequencies
 from ragassay.jobs.scoring.stages import make_stages
@@ -22,59 +22,61 @@ from ragassay.schemas.columns import LOGS, SCORED_FIELDS
 
 @dataclass
 class FunctionStage(Stage):
-    """A light stage that calls a function; its other attributes are those of `Stage`.
+    """A light stage that calls a function.
 
     Attributes:
-        call: The function.
+        function: The function. See `Stage` for the other attributes.
     """
 
     name: str
-    call: Callable[[pa.Table], pa.Table]
+    function: Callable[[pa.Table], pa.Table]
     columns_in: tuple[str, ...]
     columns_out: pa.Schema
     fault_prefix: str | None = None
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Call it."""
-        return self.call(table)
+        """Call the function."""
+        return self.function(table)
 
 
-def row_stages(job: Job, by: Judging) -> list[Stage]:
-    """From question, context and response to a verdict, a row at a time: no row's depends on another's.
+def make_row_stages(job: Job, settings: AnswerSettings) -> list[Stage]:
+    """Make the stages from question, context and response to a verdict. No row's result depends on other rows.
 
     Args:
         job: The job.
-        by: How its rows are judged.
+        settings: Settings that the rows are judged with.
     """
-    judge = partial(with_verdicts, settings=by.settings)
+    verdict_settings = settings.verdict_settings
+    judge = partial(add_verdicts, settings=verdict_settings)
     verdict = FunctionStage("verdict", judge, ("members", "status", "sentences", "error"), pa.schema(SCORED_FIELDS))
-    return [*scoring_stages(set_languages(job, by.settings.languages), by.frequencies), verdict]
+    return [*make_scoring_stages(set_languages(job, verdict_settings.languages), settings.frequencies), verdict]
 
 
-def scoring_stages(job: Job, frequencies: DocumentFrequencies | None) -> list[Stage]:
-    """Those of them before the verdict.
+def make_scoring_stages(job: Job, frequencies: DocumentFrequencies | None) -> list[Stage]:
+    """Make the stages before the verdict.
 
     Args:
         job: The job.
-        frequencies: Document frequencies; None has each row judged by those of its own context.
+        frequencies: Document frequencies for the detectors; None uses those of each row's own context.
     """
-    to_logs = partial(log_rows, columns=job.input.columns, redaction=make_redaction(job.input.redact))
-    scoring = make_stages(job, None if frequencies is None else lambda: frequencies)
+    read_rows = partial(read_table_rows, columns=job.input.columns, redaction=make_redaction(job.input.redact))
+    stages = make_stages(job, None if frequencies is None else lambda: frequencies)
     if frequencies is None:
-        scoring = [_alone(stage) if isinstance(stage, DetectStage) else stage for stage in scoring]
-    return [FunctionStage("read", to_logs, (), LOGS), *scoring]
+        stages = [_make_row_detect_stage(stage) if isinstance(stage, DetectStage) else stage for stage in stages]
+    return [FunctionStage("read", read_rows, (), LOGS), *stages]
 
 
-def _alone(detect: DetectStage) -> FunctionStage:
-    """The detectors, each row by the word frequencies of its own context: as a run over that row alone has them."""
-    call = partial(_detect_alone, detect)
-    return FunctionStage(detect.name, call, detect.columns_in, detect.columns_out, detect.fault_prefix)
+def _make_row_detect_stage(detect: DetectStage) -> FunctionStage:
+    """Make a detector stage that uses the word frequencies of each row's own context, as a run over this row alone does."""
+    function = partial(_detect_rows, detect)
+    return FunctionStage(detect.name, function, detect.columns_in, detect.columns_out, detect.fault_prefix)
 
 
-def _detect_alone(detect: DetectStage, table: pa.Table) -> pa.Table:
-    contexts = zip(
-        read_row_languages(table, detect.language, detect.language_column), table["context"].to_pylist(), strict=True
-    )
-    own = [partial(count_context_frequencies, [context], code) for code, context in contexts]
-    found = [replace(detect, frequencies=counted)(table.slice(i, 1)) for i, counted in enumerate(own)]
-    return pa.concat_tables(found) if found else table
+def _detect_rows(detect: DetectStage, table: pa.Table) -> pa.Table:
+    languages = read_row_languages(table, detect.language, detect.language_column)
+    contexts = table["context"].to_pylist()
+    rows = [
+        replace(detect, frequencies=partial(count_context_frequencies, [context], language))(table.slice(i, 1))
+        for i, (language, context) in enumerate(zip(languages, contexts, strict=True))
+    ]
+    return pa.concat_tables(rows) if rows else table

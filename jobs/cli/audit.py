@@ -80,21 +80,21 @@ def plan(
     """Estimate the rows, tokens, time and price of a run before it starts, and list what to fix first."""
     began = time.perf_counter()
     with command_console() as console:
-        from ragassay.jobs.forecast.run import plan as run_plan
+        from ragassay.jobs.forecast.run import plan_run
 
         if (gpus is None) != (gpu_tokens_per_second is None):
             raise ConfigError(errors.GPUS_WITHOUT_THROUGHPUT)
-        run_plan(
+        plan_run(
             load_job(config),
             input_uri,
             console,
             new_console(stderr=True),
-            sample=sample,
-            seconds=seconds,
+            sample_rows=sample,
+            trial_seconds=seconds,
             gpus=gpus,
             gpu_tokens_per_second=gpu_tokens_per_second,
             gpu_price=gpu_price,
-            began=began,
+            started_at=began,
             output_uri=output,
         )
 

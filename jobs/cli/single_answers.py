@@ -50,10 +50,10 @@ def check(
     """Check single answers and show the score and best passage of each sentence."""
     with command_console() as console:
         from ragassay.jobs.api.check import check_answers
-        from ragassay.jobs.api.job import job_of
-        from ragassay.jobs.api.progress import engines_silent, shown
+        from ragassay.jobs.api.job import select_job
+        from ragassay.jobs.api.progress import show_progress, silence_stderr
 
-        job = job_of(config, history, fast=fast)
+        job = select_job(config, history, fast=fast)
         has_options = question is not None or context is not None or response is not None
         if file is not None and has_options:
             raise InputError(errors.GIVEN_TWICE)
@@ -64,18 +64,18 @@ def check(
         else:
             answers = parse_answers(*read_text(file))
         _disable_pandas_in_pyarrow()
-        with engines_silent() if job.members.local_pools else nullcontext() as stream, shown(stream=stream) as progress:
-            checked_answers = check_answers(job, answers, history, calibration, progress.tell)
+        with silence_stderr() if job.members.local_pools else nullcontext() as stream, show_progress(stream=stream) as progress:
+            checked_answers = check_answers(job, answers, history, calibration, progress.report_step)
         if as_json:
             for checked in checked_answers:
                 # JSON may contain half of a surrogate pair, which UTF-8 can't encode: print it as JSON escapes it.
                 line = json.dumps(checked.to_dict(), ensure_ascii=False)
                 typer.echo(line.encode("utf-8", "backslashreplace").decode())
             return
-        from ragassay.jobs.api.show import rich_of
+        from ragassay.jobs.api.show import render_rich
 
         for number, checked in enumerate(checked_answers):
-            console.print(*([""] if number else []), rich_of(checked), sep="\n")
+            console.print(*([""] if number else []), render_rich(checked), sep="\n")
 
 
 def _disable_pandas_in_pyarrow() -> None:

@@ -1,1 +1,1 @@
-"""`ragassay plan`: what a job will take, estimated from the metadata, a sample of rows and a trial of the engines."""
+"""`ragassay plan`: estimate the work, time and price of a run from metadata, a sample of rows and a trial of the engines."""

@@ -1,4 +1,4 @@
-"""Count what a sample asks of every model: sentences, prompts, tokens, and how many of those the prefix cache spares."""
+"""Count the work of a sample per model: sentences, prompts, tokens, and tokens that the prefix cache reuses."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -28,189 +28,200 @@ from ragassay.pipeline.uncertainty.model import PromptAndText, pack_prompts
 from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
 from ragassay.schemas.columns import Status
 
-USUAL_ANSWER = 80
-"""Tokens of a usual explanation, a quote and a sentence or two: a rule of thumb, until `explain` has been run."""
+TYPICAL_EXPLANATION_TOKENS = 80
+"""Tokens of a typical explanation, with a quote and one or two sentences; a rule of thumb."""
 
-EXPLAINED = "explain sentences"
-"""What explaining is asked, among the names of models, none of which has a space."""
+EXPLAINER = "explain sentences"
+"""Key of the explainer's workload. It contains a space, so it is never the name of a model."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a model is asked about rows.
+class Workload:
+    """Work of one model for some rows.
 
     Attributes:
-        prompts: Different prompts.
-        tokens: Their tokens, shared ones counted every time; of a model that is asked by text, by 4 bytes a token.
-        computed: Those that an engine of ours has to run, if its prefix cache never has to evict.
-        distinct: Those of the tree of a call's prompts: what the engine would have to run if all that is shared were run once.
-        windowed: Rows whose context is cut into windows.
-        too_long: Rows that leave no room for a context.
-        answers: Tokens of usual answers of a model that is asked by text.
-        most_answers: Tokens of answers that are all as long as they may be.
+        prompts: Distinct prompts.
+        prompt_tokens: Their tokens, with shared prefixes counted in every prompt; for a served model estimated at 4 bytes per
+            token.
+        computed_tokens: Tokens that one of our engines computes if its prefix cache never evicts.
+        distinct_tokens: Tokens of the prefix trees of the calls: what the engine would compute if every shared prefix of a call
+            were computed once.
+        windowed_rows: Rows whose context has several windows.
+        too_long_rows: Rows that leave no room for a context.
+        answer_tokens: Tokens of typical answers of a served model.
+        max_answer_tokens: Tokens of its answers if all have the maximum length.
     """
 
     prompts: float = 0
-    tokens: float = 0
-    computed: float = 0
-    distinct: float = 0
-    windowed: float = 0
-    too_long: float = 0
-    answers: float = 0
-    most_answers: float = 0
+    prompt_tokens: float = 0
+    computed_tokens: float = 0
+    distinct_tokens: float = 0
+    windowed_rows: float = 0
+    too_long_rows: float = 0
+    answer_tokens: float = 0
+    max_answer_tokens: float = 0
 
     @staticmethod
-    def total(parts: "Sequence[Asked]", factor: float = 1) -> "Asked":
-        """The sum of parts, so many times."""
-        return Asked(*(factor * sum(numbers) for numbers in zip(*map(astuple, parts), strict=True)))
+    def combine(workloads: "Sequence[Workload]", factor: float = 1) -> "Workload":
+        """Return the sum of workloads, multiplied by a factor."""
+        return Workload(*(factor * sum(numbers) for numbers in zip(*map(astuple, workloads), strict=True)))
 
 
-NOTHING = Asked()
+NO_WORK = Workload()
 
 
 @dataclass
-class Counted:
-    """A stretch of rows, counted.
+class SegmentCounts:
+    """Counts of one segment of the sample.
 
     Attributes:
-        rows: Rows of it.
+        rows: Number of rows.
         sentences: Their sentences.
         chars: Characters of questions, contexts and responses.
-        repeated: Rows with the question, context and response of an earlier row of the sample.
+        repeated_rows: Rows with the question, context and response of an earlier row of the sample.
         statuses: Rows that can't be scored, by status.
-        asked: What each model is asked: an SLM, a reading of `uncertainty` (by the first of its members), what puts passages in
-            order, the judge of the cascade; and what explaining every sentence asks.
+        workloads: Work per model: SLMs, models of `uncertainty` (under their first member), re-ranking, and the judge of the
+            cascade; and of explaining every sentence.
     """
 
     rows: int = 0
     sentences: int = 0
     chars: int = 0
-    repeated: int = 0
+    repeated_rows: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
-    asked: dict[str, Asked] = field(default_factory=dict)
+    workloads: dict[str, Workload] = field(default_factory=dict)
 
     @property
-    def responses(self) -> int:
-        """Rows that can be scored."""
+    def scorable_rows(self) -> int:
+        """Number of rows that can be scored."""
         return self.rows - self.statuses.total()
 
 
-Count = Callable[[Sequence[Row]], Asked]
+CountWork = Callable[[Sequence[Row]], Workload]
 
 
-def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
-    """Count stretches one after another; what an earlier one had is reused by a later one.
+def count_segments(job: Job, segments: Sequence[pa.Table]) -> list[SegmentCounts]:
+    """Count the work of segments, in order; a later segment reuses the prefixes and the results of earlier ones.
 
     Args:
         job: The job.
-        stretches: Rows as the stage `split` leaves them.
+        segments: Rows after the stage `split`.
 
     Raises:
         ModelError: A model can't be found.
     """
     nlp = load_splitter(job.splitting.pipeline, job.splitting.language)
     slms = job.scoring_slms
-    counts = {slm.name: _count_served(slm) if slm.engine.IS_SERVED else _count_local(slm, nlp) for slm in slms}
-    counts |= {members[0].name: _count_read(members[0]) for members in job.members.reading_groups}
+    counters = {slm.name: _make_served_counter(slm) if slm.engine.IS_SERVED else _make_local_counter(slm, nlp) for slm in slms}
+    counters |= {group[0].name: _make_reading_counter(group[0]) for group in job.members.reading_groups}
     encoder = make_answer_encoder(job.members.rerank, load_tokenizer(job.members.rerank)) if job.members.rerank else None
     seen: set[bytes] = set()
-    result = []
-    for table in stretches:
+    segment_counts = []
+    for table in segments:
         _, rows = select_ok_rows(table)
-        new: dict[bytes, Row] = {}
+        row_of: dict[bytes, Row] = {}
         for row in rows:
-            new.setdefault(hash_row(row), row)
-        different = [row for digest, row in new.items() if digest not in seen]
-        seen.update(new)
-        asked = {name: count(different) for name, count in counts.items()}
+            row_of.setdefault(hash_row(row), row)
+        new_rows = [row for digest, row in row_of.items() if digest not in seen]
+        seen.update(row_of)
+        workloads = {name: count_work(new_rows) for name, count_work in counters.items()}
         if encoder:
-            asked["rerank"] = Asked(tokens=_reranked_tokens(table, encoder))
+            workloads["rerank"] = Workload(prompt_tokens=_count_rerank_tokens(table, encoder))
         if job.escalation.explainer:
-            asked[EXPLAINED] = _count_explained(job.escalation.explainer, rows)
-        result.append(
-            Counted(
+            workloads[EXPLAINER] = _count_explanations(job.escalation.explainer, rows)
+        segment_counts.append(
+            SegmentCounts(
                 rows=table.num_rows,
                 sentences=sum(len(row.sentences) for row in rows),
                 chars=sum(len(row.question) + len(row.response) + sum(map(len, row.context)) for row in rows),
-                repeated=len(rows) - len(different),
+                repeated_rows=len(rows) - len(new_rows),
                 statuses=Counter(status for status in table["status"].to_pylist() if status != Status.OK),
-                asked=asked,
+                workloads=workloads,
             )
         )
-    return result
+    return segment_counts
 
 
-def _reranked_tokens(table: pa.Table, encoder: PromptEncoder) -> int:
-    """Tokens of every different passage with its question behind it, of the rows whose passages are put in order."""
+def _count_rerank_tokens(table: pa.Table, encoder: PromptEncoder) -> int:
+    """Count the tokens of every distinct pair of passage and question, of the rows whose passages are re-ranked."""
     pairs = {
-        (found.question, passage)
-        for found in select_rerank_rows(table)[1]
-        if found.can_be_ranked
-        for passage in found.nonempty_passages
+        (row.question, passage)
+        for row in select_rerank_rows(table)[1]
+        if row.can_be_ranked
+        for passage in row.nonempty_passages
     }
     encoded = encoder.encode([("", [passage], [question]) for question, passage in sorted(pairs)])
-    return sum(len(one.head) + len(one.tails[0]) for one in encoded)
+    return sum(len(prompt.head) + len(prompt.tails[0]) for prompt in encoded)
 
 
-def _count_local(slm: Slm, nlp: Any) -> Count:
-    """An SLM's prompts, in the tree of all that it was asked."""
+def _make_local_counter(slm: Slm, nlp: Any) -> CountWork:
+    """Make the counter of an SLM's prompts; it keeps the prefix tree of all prompts that it has counted."""
     builder, tree = PromptBuilder(slm, load_tokenizer(slm)), PrefixTree(slm.cache_block_size)
 
-    def count(rows: Sequence[Row]) -> Asked:
-        ordered, parts = sorted(rows, key=prefix_sort_key), []
+    def count(rows: Sequence[Row]) -> Workload:
+        ordered, workloads = sorted(rows, key=prefix_sort_key), []
         for call in group_calls(ordered, slm, builder, slm.get_window() - 1, lambda text: split_sentences(nlp, [text])[0]):
             prompts = sort_prompts(call)
-            parts.append(
-                Asked(
+            workloads.append(
+                Workload(
                     prompts=len(prompts),
-                    tokens=sum(map(len, prompts)),
-                    computed=sum(map(tree.add, prompts)),
-                    distinct=count_tree_tokens(prompts),
-                    windowed=sum(plan.windows > 1 for plan in call),
-                    too_long=sum(plan.error is not None for plan in call),
+                    prompt_tokens=sum(map(len, prompts)),
+                    computed_tokens=sum(map(tree.add, prompts)),
+                    distinct_tokens=count_tree_tokens(prompts),
+                    windowed_rows=sum(plan.windows > 1 for plan in call),
+                    too_long_rows=sum(plan.error is not None for plan in call),
                 )
             )
-        return Asked.total(parts)
+        return Workload.combine(workloads)
 
     return count
 
 
-def _count_read(member: Uncertainty) -> Count:
-    """What a model of `uncertainty` reads: each response once behind its context, what rows of a pass share once; of its own
-    answers the prompts alone, since nobody knows them here."""
-    logged, encoder = member.text == "response", make_answer_encoder(member, load_tokenizer(member))
+def _make_reading_counter(member: Uncertainty) -> CountWork:
+    """Make the counter of a model of `uncertainty`.
 
-    def count(rows: Sequence[Row]) -> Asked:
-        encoded = encoder.encode([(row.question, row.context, [row.response if logged else ""]) for row in rows])
-        prompts: list[PromptAndText] = [(one.head, one.tails[0]) for one in encoded]
+    It reads each response once after its context, and computes the shared prefixes of a pass once. If the model samples its own
+    answers, their tokens are unknown and only the prompts count.
+    """
+    reads_response, encoder = member.text == "response", make_answer_encoder(member, load_tokenizer(member))
+
+    def count(rows: Sequence[Row]) -> Workload:
+        encoded = encoder.encode([(row.question, row.context, [row.response if reads_response else ""]) for row in rows])
+        prompts: list[PromptAndText] = [(prompt.head, prompt.tails[0]) for prompt in encoded]
         trees = [[tuple(prompts[i][0] + prompts[i][1]) for i in pack] for pack in pack_prompts(prompts)]
-        computed = sum(map(count_tree_tokens, trees))
-        tokens = sum(len(prompt) for tree in trees for prompt in tree)
-        return Asked(prompts=len(rows), tokens=tokens, computed=computed, distinct=computed)
+        computed_tokens = sum(map(count_tree_tokens, trees))
+        prompt_tokens = sum(len(prompt) for tree in trees for prompt in tree)
+        return Workload(len(rows), prompt_tokens, computed_tokens, distinct_tokens=computed_tokens)
 
     return count
 
 
-def _count_served(slm: Slm) -> Count:
-    """The requests to a server, whose answers are one token each."""
+def _make_served_counter(slm: Slm) -> CountWork:
+    """Make the counter of requests to a server; each answer is one token."""
 
-    def count(rows: Sequence[Row]) -> Asked:
+    def count(rows: Sequence[Row]) -> Workload:
         prompts = (render_prompt(slm, row, text) for row in rows for text in slm.texts_to_judge(row))
-        return _asked_by_text(([{"role": "user", "content": prompt}] for prompt in prompts), 1, 1)
+        return _count_chats(([{"role": "user", "content": prompt}] for prompt in prompts), 1, 1)
 
     return count
 
 
-def _count_explained(reasoner: Reasoner, rows: Sequence[Row]) -> Asked:
-    """The chats about all sentences, since any may turn out flagged. One that comes again word for word counts again."""
+def _count_explanations(reasoner: Reasoner, rows: Sequence[Row]) -> Workload:
+    """Count the chats about all sentences, since any may be flagged. Identical chats count each time."""
     chats = (
         make_chat(reasoner.strategy, reasoner.categories, row.context, row.question, row.response, sentence)
         for row in rows
         for sentence in row.sentences
     )
-    return _asked_by_text(chats, min(USUAL_ANSWER, reasoner.max_tokens), reasoner.max_tokens)
+    return _count_chats(chats, min(TYPICAL_EXPLANATION_TOKENS, reasoner.max_tokens), reasoner.max_tokens)
 
 
-def _asked_by_text(chats: Iterable[Messages], answer: int, most: int) -> Asked:
+def _count_chats(chats: Iterable[Messages], answer_tokens: int, max_answer_tokens: int) -> Workload:
     tokens = [estimate_tokens([chat]) for chat in chats]
-    return Asked(prompts=len(tokens), tokens=sum(tokens), answers=answer * len(tokens), most_answers=most * len(tokens))
+    count = len(tokens)
+    return Workload(
+        prompts=count,
+        prompt_tokens=sum(tokens),
+        answer_tokens=answer_tokens * count,
+        max_answer_tokens=max_answer_tokens * count,
+    )

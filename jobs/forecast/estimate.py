@@ -1,4 +1,4 @@
-"""Put sample and trial together: what each step of a job will take, with the warnings that a careful engineer would give."""
+"""Extrapolate sample and trial to the work, time and price of each step of a run, with warnings."""
 
 import os
 import statistics
@@ -10,7 +10,7 @@ import numpy as np
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, NONE
-from ragassay.jobs.forecast.count import EXPLAINED, NOTHING, Asked, Counted
+from ragassay.jobs.forecast.count import EXPLAINER, NO_WORK, SegmentCounts, Workload
 from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
@@ -18,82 +18,94 @@ from ragassay.jobs.progress.bar import format_duration
 from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for, load_bundled_calibration
 from ragassay.pipeline.reasoning.config import Price
 
-RESAMPLES = 400
-LONG_RUN = 1200.0
-"""Seconds: twice what the gain of compiled engines takes to pay for their start (docs/background/measurements.md)."""
+BOOTSTRAP_RESAMPLES = 400
+
+LONG_RUN_SECONDS = 1200.0
+"""Twice the time after which compiled engines have made up for their longer start (docs/background/measurements.md)."""
+
 SMALL_FILE_ROWS = 1_000
+
 MANY_FILES = 64
-SKEW = 5.0
-MANY = 0.01
+
+SKEW_RATIO = 5.0
+
+WARNING_SHARE = 0.01
 
 DYNAMIC_SHARE = 0.5
-"""Share that a dynamic threshold takes where values lie alike above and below their mean; it shows only in the run."""
+"""Share that a dynamic threshold escalates if the values are symmetric around their mean; only the run shows the real one."""
 
-SHARES = (0.05, 0.2, 0.5)
-"""Shares of the sentences to price for a job whose threshold is a value: how many it flags shows only in the run."""
+PRICED_SHARES = (0.05, 0.2, 0.5)
+"""Example shares of flagged sentences, for a job with a threshold value: only the run shows how many it flags."""
 
-BATCH = 1_000
-"""Flagged sentences of the line that depends on no share."""
+PRICED_SENTENCES = 1_000
+"""Number of flagged sentences of the price that depends on no share."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a step of a job will take, or the part of one model in it.
+    """Forecast of one step of a run, or of one model in it.
 
     Attributes:
-        name: The step, or the model's part.
+        name: Name of the step or the model.
         rows: Responses.
-        sentences: Their sentences.
-        sampled: Rows that were looked at.
-        asked: What models are asked.
-        interval: 95 % interval of the tokens to compute, which are counted by the blocks of the prefix cache.
-        start_up: Seconds here until engines can be asked.
-        rate: Tokens that one replica of the model computes here a second.
-        seconds: Seconds here, start-up included; None where nothing was tried.
-        price: What tokens cost; None leaves costs out.
-        notes: In words: what it is about, or warnings.
+        sentences: Sentences of these responses.
+        sampled_rows: Rows of the sample.
+        workload: Work of the models.
+        interval: 95 % interval of the tokens to compute.
+        startup_seconds: Seconds on this machine until the engines are ready.
+        tokens_per_second: Tokens that one replica of the model computes per second on this machine.
+        seconds: Seconds on this machine, start-up included; None without a trial.
+        price: Price of the tokens; None gives no cost.
+        notes: What the step does, or warnings.
     """
 
     name: str
     rows: float
     sentences: float
-    sampled: int
-    asked: Asked
+    sampled_rows: int
+    workload: Workload
     interval: tuple[float, float] = (0, 0)
-    start_up: float = 0
-    rate: float = 0
+    startup_seconds: float = 0
+    tokens_per_second: float = 0
     seconds: float | None = None
     price: Price | None = None
     notes: tuple[str, ...] = ()
 
     @property
-    def dollars(self) -> tuple[float, float] | None:
-        """US dollars with usual answers, and with the longest; None without a price."""
+    def usd_range(self) -> tuple[float, float] | None:
+        """US dollars with typical and with maximum answer lengths; None without a price."""
         if self.price is None:
             return None
-        return self.price.compute_cost(self.asked.tokens, self.asked.answers), self.price.compute_cost(
-            self.asked.tokens, self.asked.most_answers
+        tokens = self.workload
+        return (
+            self.price.compute_cost(tokens.prompt_tokens, tokens.answer_tokens),
+            self.price.compute_cost(tokens.prompt_tokens, tokens.max_answer_tokens),
         )
 
 
 def forecast_run(
-    job: Job, logs: Logs, counted: Sequence[Counted], trials: Mapping[str, Trial], before: float = 0, other_seconds: float = 0
+    job: Job,
+    logs: Logs,
+    counts: Sequence[SegmentCounts],
+    trials: Mapping[str, Trial],
+    setup_seconds: float = 0,
+    cpu_seconds: float = 0,
 ) -> list[Forecast]:
-    """Extrapolate a sample to the log, by rows.
+    """Extrapolate a sample to the logs, by rows.
 
-    The pools start and work side by side, so the slowest sets the pace; a block passes them in turn, so with few blocks the
-    others add theirs.
+    All pools start and work at the same time, so the slowest one sets the pace. A block passes the pools in turn, so with few
+    blocks the other pools add their time for one block.
 
     Args:
         job: The job.
         logs: The input.
-        counted: The sample's stretches.
-        trials: How each engine did; empty where none was tried.
-        before: Seconds that imports, checks and Ray take before engines start.
-        other_seconds: CPU seconds that split and detectors took for the sample.
+        counts: Counts of the sample's segments.
+        trials: Trial of each engine; empty without a trial.
+        setup_seconds: Seconds of imports, checks and Ray before engines start.
+        cpu_seconds: CPU seconds of splitting and detectors for the sample.
 
     Returns:
-        Scoring as a whole, each of its models, and, as far as the job has them, the cascade and explaining.
+        Forecasts of scoring as a whole, of each of its models, and, if the job has them, of the cascade and of explaining.
     """
     rows = sum(file.rows or 0 for file in logs.files)
     members, policy, explainer = job.members, job.escalation.policy, job.escalation.explainer
@@ -102,184 +114,204 @@ def forecast_run(
         *(slm.name for slm in members.slms),
         *(group[0].name for group in members.reading_groups),
     ]
-    models = [_extrapolate(name, counted, rows, trials) for name in names]
+    models = [_forecast_model(name, counts, rows, trials) for name in names]
     whole = replace(
-        _extrapolate("score", counted, rows),
+        _forecast_model("score", counts, rows),
         rows=rows,
-        asked=Asked.total([model.asked for model in models]),
-        notes=(*_warnings_of_files(logs.files), *_warnings_of_rows(job, counted)),
+        workload=Workload.combine([model.workload for model in models]),
+        notes=(*_warn_about_files(logs.files), *_warn_about_rows(job, counts)),
     )
-    busy = [model.seconds - model.start_up for model in models if model.seconds is not None]
-    if busy or not models:
-        factor, slowest = rows / whole.sampled, max(busy, default=0)
-        start_up = before + max((model.start_up for model in models), default=0)
-        blocks = max(len(logs.files), round(factor * sum(part.chars for part in counted) / (job.runtime.block_mib * (1 << 20))))
-        seconds = start_up + factor * other_seconds / (os.cpu_count() or 1) + slowest + (sum(busy) - slowest) / blocks
-        whole = replace(whole, start_up=start_up, seconds=seconds)
+    busy_seconds = [model.seconds - model.startup_seconds for model in models if model.seconds is not None]
+    if busy_seconds or not models:
+        factor, slowest = rows / whole.sampled_rows, max(busy_seconds, default=0)
+        startup_seconds = setup_seconds + max((model.startup_seconds for model in models), default=0)
+        chars = factor * sum(segment.chars for segment in counts)
+        blocks = max(len(logs.files), round(chars / (job.runtime.block_mib * (1 << 20))))
+        light_seconds = factor * cpu_seconds / (os.cpu_count() or 1)
+        seconds = startup_seconds + light_seconds + slowest + (sum(busy_seconds) - slowest) / blocks
+        whole = replace(whole, startup_seconds=startup_seconds, seconds=seconds)
     forecasts = [whole, *models]
     if policy and whole.sentences:
-        share, name, why = policy.share, policy.judge.name, "of those that can be scored"
+        share, name, condition = policy.share, policy.judge.name, "of those that can be scored"
         if share is None:
-            share, why = DYNAMIC_SHARE, f"if the values of {policy.when} lie alike above and below their mean"
-        part = _extrapolate(name, counted, rows, trials, share, policy.price)
-        about = f"about {rough(part.rows)} responses ({100 * share:g}% {why}) with {rough(part.sentences)} sentences, to {name}"
-        forecasts.append(replace(part, name="escalate", notes=(about,)))
+            share, condition = DYNAMIC_SHARE, f"if the values of {policy.when} are symmetric around their mean"
+        forecast = _forecast_model(name, counts, rows, trials, share, policy.price)
+        note = (
+            f"about {format_rounded(forecast.rows)} responses ({100 * share:g}% {condition}) "
+            f"with {format_rounded(forecast.sentences)} sentences sent to {name}"
+        )
+        forecasts.append(replace(forecast, name="escalate", notes=(note,)))
     if explainer and whole.sentences:
-        quantile = flagged_share(job)
-        why = "of the sentences, " + ("if it is that many" if quantile is None else "as of the responses")
-        for share in SHARES if quantile is None else (quantile,):
-            part = _extrapolate(EXPLAINED, counted, rows, share=share, price=explainer.price)
-            about = f"about {rough(part.sentences)} flagged sentences ({100 * share:g}% {why})"
-            forecasts.append(replace(part, name="explain", notes=(about,)))
-        about = f"{BATCH:,} flagged sentences, however many there are; `ragassay explain OUTPUT --sample 100` measures it"
-        part = _extrapolate(EXPLAINED, counted, rows, share=BATCH / whole.sentences, price=explainer.price)
-        forecasts.append(replace(part, name="explain", notes=(about,)))
+        quantile = find_flagged_share(job)
+        condition = "if that share is flagged" if quantile is None else "the same share as of the responses"
+        for share in PRICED_SHARES if quantile is None else (quantile,):
+            forecast = _forecast_model(EXPLAINER, counts, rows, share=share, price=explainer.price)
+            note = (
+                f"about {format_rounded(forecast.sentences)} flagged sentences ({100 * share:g}% of the sentences, {condition})"
+            )
+            forecasts.append(replace(forecast, name="explain", notes=(note,)))
+        forecast = _forecast_model(EXPLAINER, counts, rows, share=PRICED_SENTENCES / whole.sentences, price=explainer.price)
+        note = f"for any {PRICED_SENTENCES:,} flagged sentences; `ragassay explain OUTPUT --sample 100` measures it"
+        forecasts.append(replace(forecast, name="explain", notes=(note,)))
     return forecasts
 
 
-def _extrapolate(
+def _forecast_model(
     name: str,
-    counted: Sequence[Counted],
+    counts: Sequence[SegmentCounts],
     rows: int,
     trials: Mapping[str, Trial] | None = None,
     share: float = 1,
     price: Price | None = None,
 ) -> Forecast:
-    """What a model is asked about a share of the log's responses, if they are as those of the sample."""
-    asked, sizes = [part.asked.get(name, NOTHING) for part in counted], [part.rows for part in counted]
-    sampled, wanted = sum(sizes), share * rows
-    whole, trial = Asked.total(asked, wanted / sampled), (trials or {}).get(name, NOT_TRIED)
+    """Extrapolate the work of a model to a share of the logs' rows."""
+    workloads, sizes = [segment.workloads.get(name, NO_WORK) for segment in counts], [segment.rows for segment in counts]
+    sampled_rows, forecast_rows = sum(sizes), share * rows
+    factor = forecast_rows / sampled_rows
+    workload, trial = Workload.combine(workloads, factor), (trials or {}).get(name, NOT_TRIED)
     rate = trial.tokens_per_second
+    busy_seconds = workload.computed_tokens / rate / trial.replicas if rate else 0
+    computed_tokens = [segment.computed_tokens for segment in workloads]
     return Forecast(
         name,
-        rows=wanted / sampled * sum(part.responses for part in counted),
-        sentences=wanted / sampled * sum(part.sentences for part in counted),
-        sampled=sampled,
-        asked=whole,
-        interval=_interval([part.computed for part in asked], sizes, wanted) if rows > sampled else (0, 0),
-        start_up=trial.start_up,
-        rate=rate,
-        seconds=None if trial is NOT_TRIED else trial.start_up + (whole.computed / rate / trial.replicas if rate else 0),
+        rows=factor * sum(segment.scorable_rows for segment in counts),
+        sentences=factor * sum(segment.sentences for segment in counts),
+        sampled_rows=sampled_rows,
+        workload=workload,
+        interval=_bootstrap_interval(computed_tokens, sizes, forecast_rows) if rows > sampled_rows else (0, 0),
+        startup_seconds=trial.startup_seconds,
+        tokens_per_second=rate,
+        seconds=None if trial is NOT_TRIED else trial.startup_seconds + busy_seconds,
         price=price,
     )
 
 
-def flagged_share(job: Job) -> float | None:
-    """Share of the responses that will be flagged; None where a value decides: the job's, or a calibration's."""
+def find_flagged_share(job: Job) -> float | None:
+    """Find the share of responses that will be flagged; None if the threshold is a value, of the job or of a calibration."""
     config = job.verdict
     if config.threshold.is_set:
         return config.threshold.quantile
-    fitted = config.calibration != NONE and is_fitted_for(load_bundled_calibration(), job.members, make_fingerprint(job))
-    return None if fitted or config.calibration_file is not None else DEFAULT_QUANTILE
+    has_bundled = config.calibration != NONE and is_fitted_for(load_bundled_calibration(), job.members, make_fingerprint(job))
+    return None if has_bundled or config.calibration_file is not None else DEFAULT_QUANTILE
 
 
-def _interval(tokens: Sequence[float], rows: Sequence[int], total: float) -> tuple[float, float]:
-    """Bootstrap interval of the log's tokens, over the stretches."""
+def _bootstrap_interval(tokens: Sequence[float], rows: Sequence[int], total_rows: float) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the tokens of `total_rows`, resampling segments."""
     rng = np.random.default_rng(0)
-    picks = rng.integers(len(tokens), size=(RESAMPLES, len(tokens)))
-    values = np.array(tokens)[picks].sum(axis=1) / np.array(rows)[picks].sum(axis=1) * total
-    low, high = np.quantile(values, [0.025, 0.975])
+    resamples = rng.integers(len(tokens), size=(BOOTSTRAP_RESAMPLES, len(tokens)))
+    totals = np.array(tokens)[resamples].sum(axis=1) / np.array(rows)[resamples].sum(axis=1) * total_rows
+    low, high = np.quantile(totals, [0.025, 0.975])
     return float(low), float(high)
 
 
-def _warnings_of_files(files: Sequence[LogFile]) -> list[str]:
+def _warn_about_files(files: Sequence[LogFile]) -> list[str]:
     sizes = [file.rows or 0 for file in files]
     warnings = []
     if len(files) > MANY_FILES and statistics.median(sizes) < SMALL_FILE_ROWS:
         warnings.append(
-            f"{len(files):,} files with {statistics.median(sizes):,.0f} rows in the middle: listing and opening them takes "
-            f"longer than it should; write fewer, larger ones"
+            f"{len(files):,} files with a median of {statistics.median(sizes):,.0f} rows are slow to list and open: "
+            "write fewer, larger ones"
         )
-    partitions = Counter[str]()
+    partition_rows = Counter[str]()
     for file, rows in zip(files, sizes, strict=True):
-        partitions[file.partition_path] += rows
-    middle = statistics.median(partitions.values())
-    name, most = partitions.most_common(1)[0]
-    if len(partitions) > 1 and most > SKEW * middle:
-        warnings.append(f"partition {name} has {most:,} rows, {most / max(1, middle):.0f} times the middle one")
-    largest = max(files, key=lambda file: (file.rows or 0) / max(1, file.row_groups))
-    group = (largest.rows or 0) / max(1, largest.row_groups)
-    if group > SKEW * 100_000:
-        warnings.append(f"{largest.path} has row groups of {group:,.0f} rows: one task reads each; write smaller ones")
+        partition_rows[file.partition_path] += rows
+    median = statistics.median(partition_rows.values())
+    partition, largest_rows = partition_rows.most_common(1)[0]
+    if len(partition_rows) > 1 and largest_rows > SKEW_RATIO * median:
+        ratio = largest_rows / max(1, median)
+        warnings.append(f"partition {partition} has {largest_rows:,} rows, {ratio:.0f} times the median of all partitions")
+    file = max(files, key=_mean_row_group_rows)
+    group_rows = _mean_row_group_rows(file)
+    if group_rows > SKEW_RATIO * 100_000:
+        warnings.append(f"{file.path} has row groups of {group_rows:,.0f} rows, and one task reads each: write smaller ones")
     return warnings
 
 
-def _warnings_of_rows(job: Job, counted: Sequence[Counted]) -> list[str]:
-    rows = sum(part.rows for part in counted)
-    statuses = sum((part.statuses for part in counted), Counter[str]())
-    warnings = [
-        f"{count / rows:.1%} of the rows looked at can't be scored: {status}" for status, count in statuses.most_common()
-    ]
+def _mean_row_group_rows(file: LogFile) -> float:
+    return (file.rows or 0) / max(1, file.row_groups)
+
+
+def _warn_about_rows(job: Job, counts: Sequence[SegmentCounts]) -> list[str]:
+    rows = sum(segment.rows for segment in counts)
+    statuses = sum((segment.statuses for segment in counts), Counter[str]())
+    warnings = [f"{count / rows:.1%} of the sampled rows can't be scored: {status}" for status, count in statuses.most_common()]
     for slm in job.members.slms:
-        windowed = sum(part.asked[slm.name].windowed for part in counted)
-        too_long = sum(part.asked[slm.name].too_long for part in counted)
-        if windowed > MANY * rows:
+        windowed_rows = sum(segment.workloads[slm.name].windowed_rows for segment in counts)
+        too_long_rows = sum(segment.workloads[slm.name].too_long_rows for segment in counts)
+        if windowed_rows > WARNING_SHARE * rows:
             warnings.append(
-                f"{slm.name}: {windowed / rows:.1%} of the rows have a context longer than its window, and are judged window "
-                "by window: a larger max_model_len would cost less, if the model has one"
+                f"{slm.name}: {windowed_rows / rows:.1%} of the sampled rows need several windows for their context: a larger "
+                "max_model_len costs less, if the model has one"
             )
-        if too_long:
-            warnings.append(f"{slm.name}: {too_long / rows:.1%} of the rows leave no room for a context, and can't be scored")
-    repeated = sum(part.repeated for part in counted)
-    if repeated > MANY * rows:
-        warnings.append(f"{repeated / rows:.1%} of the rows looked at repeat an earlier one; they are scored once and copied")
+        if too_long_rows:
+            warnings.append(
+                f"{slm.name}: {too_long_rows / rows:.1%} of the sampled rows leave no room for a context and can't be scored"
+            )
+    repeated_rows = sum(segment.repeated_rows for segment in counts)
+    if repeated_rows > WARNING_SHARE * rows:
+        warnings.append(f"{repeated_rows / rows:.1%} of the sampled rows repeat an earlier one; they are scored only once")
     return warnings
 
 
-def forecast_lines(job: Job, forecasts: Sequence[Forecast]) -> list[tuple[str, str]]:
-    """Lines to print, each a name and a text.
+def format_forecasts(job: Job, forecasts: Sequence[Forecast]) -> list[tuple[str, str]]:
+    """Format forecasts as lines to print, each with a name and a text.
 
     Args:
         job: The job.
-        forecasts: Scoring as a whole, its models, and the steps after it.
+        forecasts: Result of `forecast_run`.
     """
-    whole, *parts = forecasts
-    lines = [("looked at", f"{whole.sampled:,} rows"), ("sentences", f"{whole.sentences:,.0f}")]
-    lines += [(part.name if part.notes else f"tokens {part.name}", _text(part)) for part in parts]
+    whole, *others = forecasts
+    lines = [("sample", f"{whole.sampled_rows:,} rows"), ("sentences", f"{whole.sentences:,.0f}")]
+    lines += [(other.name if other.notes else f"tokens {other.name}", _format_forecast(other)) for other in others]
     if whole.seconds is not None:
-        lines.append(("time here", f"{format_duration(whole.seconds)}, start-up of {format_duration(whole.start_up)} included"))
-        eager = [
+        startup = format_duration(whole.startup_seconds)
+        lines.append(("time", f"{format_duration(whole.seconds)} on this machine, start-up of {startup} included"))
+        eager_slms = [
             slm.name
             for slm in job.members.slms
             if not slm.engine.IS_SERVED and slm.local_engine.can_gain_from_compiling(slm.replicas.num_gpus)
         ]
-        if eager and whole.seconds > LONG_RUN:
-            text = f"a run this long may gain by it: plan again with enforce_eager: false for {', '.join(eager)}"
+        if eager_slms and whole.seconds > LONG_RUN_SECONDS:
+            text = f"may make a run this long faster: plan again with enforce_eager: false for {', '.join(eager_slms)}"
             lines.append(("compile", text))
     return lines
 
 
-def _text(forecast: Forecast) -> str:
-    """What is asked, how long it takes and what it costs."""
-    asked, pieces = forecast.asked, list(forecast.notes)
-    if asked.computed:
-        each, (low, high) = max(asked.prompts, 1), forecast.interval
-        spread = f" ({low:,.0f} to {high:,.0f})" if low < high else ""
+def _format_forecast(forecast: Forecast) -> str:
+    """Format the work, the time and the price of a forecast."""
+    work, pieces = forecast.workload, list(forecast.notes)
+    if work.computed_tokens:
+        prompts, (low, high) = max(work.prompts, 1), forecast.interval
+        interval = f" ({low:,.0f} to {high:,.0f})" if low < high else ""
         pieces.append(
-            f"{asked.computed:,.0f}{spread} to compute, {asked.tokens:,.0f} with all that is shared "
-            f"({1 - asked.computed / asked.tokens:.0%} reused), {asked.prompts:,.0f} prompts: "
-            f"{asked.computed / each:.0f} tokens each, {asked.distinct / each:.0f} if all that is shared were computed once"
+            f"{work.computed_tokens:,.0f}{interval} to compute, {work.prompt_tokens:,.0f} with shared prefixes "
+            f"({1 - work.computed_tokens / work.prompt_tokens:.0%} reused), {work.prompts:,.0f} prompts: "
+            f"{work.computed_tokens / prompts:.0f} tokens per prompt, "
+            f"{work.distinct_tokens / prompts:.0f} if every shared prefix were computed once"
         )
-    elif asked.answers:
-        most = f" (at most {rough(asked.most_answers)} of answers)" if asked.most_answers > asked.answers else ""
-        requests = f"{rough(asked.prompts)} requests, by 4 bytes a token; how long they take is not told here"
-        pieces.append(f"{rough(asked.tokens)} + {rough(asked.answers)} tokens{most} of {requests}")
+    elif work.answer_tokens:
+        limit = f" (at most {format_rounded(work.max_answer_tokens)})" if work.max_answer_tokens > work.answer_tokens else ""
+        pieces.append(
+            f"{format_rounded(work.prompt_tokens)} prompt tokens + {format_rounded(work.answer_tokens)} answer tokens{limit} "
+            f"of {format_rounded(work.prompts)} requests, at 4 bytes per token; their time is not estimated"
+        )
     else:
-        pieces.append(f"{asked.tokens:,.0f} with all that is shared; how long they take is not told here")
-    if forecast.rate and forecast.seconds is not None:
+        pieces.append(f"{work.prompt_tokens:,.0f} with shared prefixes; their time is not estimated")
+    if forecast.tokens_per_second and forecast.seconds is not None:
         pieces.append(
-            f"{format_duration(forecast.seconds)} here, start-up included, at {forecast.rate:,.0f} tokens/s a replica"
+            f"{format_duration(forecast.seconds)} on this machine, start-up included, "
+            f"at {forecast.tokens_per_second:,.0f} tokens/s per replica"
         )
-    if forecast.dollars:
-        usual, most = map(_money, forecast.dollars)
-        pieces.append(f"about {usual}" + (f", at most {most}" if most != usual else ""))
+    if forecast.usd_range:
+        typical, maximum = map(_format_usd, forecast.usd_range)
+        pieces.append(f"about {typical}" + (f", at most {maximum}" if maximum != typical else ""))
     return "; ".join(pieces)
 
 
-def rough(number: float) -> str:
-    """Three figures: an estimate has no more."""
+def format_rounded(number: float) -> str:
+    """Format a number with three significant figures; an estimate is not more precise."""
     return f"{float(f'{number:.3g}'):,.0f}"
 
 
-def _money(dollars: float) -> str:
+def _format_usd(dollars: float) -> str:
     return f"{dollars:,.2f} USD" if dollars >= 0.1 else f"{dollars:.4f} USD"

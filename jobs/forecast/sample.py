@@ -1,4 +1,4 @@
-"""Rows to look at before a job runs: stretches of neighbouring rows, spread over the log, so that shared contexts show."""
+"""Read a sample of the logs: segments of consecutive rows, spread over the logs, so that shared contexts stay together."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,76 +10,79 @@ import pyarrow as pa
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import LogFile, Logs, list_row_group_sizes, read_logs
 
-STRETCHES = 16
-"""Stretches that a sample is made of, where the log is larger than the sample; a log of so few rows is looked at whole."""
+SEGMENTS = 16
+"""Segments of a sample of larger logs; logs with at most this many rows are read completely."""
 
-DECODED = 160_000
-"""Rows that are decoded in all, about, shared evenly among the row groups looked into: those before a stretch have to be."""
+DECODED_ROWS = 160_000
+"""Approximate number of rows to decode, divided equally among the sampled row groups. The rows of a group before a segment
+must be decoded too."""
 
 
-def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0, carried: Sequence[str] = ()) -> list[pa.Table]:
-    """Stretches of neighbouring rows, of the schema `logs`, about so many rows in all: the whole log, if it has no more.
+def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0, passthrough: Sequence[str] = ()) -> list[pa.Table]:
+    """Read segments of consecutive rows with the schema `logs`; all rows if the logs have at most `rows`.
 
-    Rows in data pages that can't be read have the status unreadable.
+    Rows in data pages that can't be read have the status `unreadable`.
 
     Args:
-        logs: The input; its columns are checked.
-        columns: Our columns' names in it.
-        rows: Rows wanted.
-        seed: Of the places.
-        carried: Further columns, as strings, under the names that they are carried by.
+        logs: The input, after its columns are checked.
+        columns: The job's column names.
+        rows: Approximate number of rows to read.
+        seed: Seed of the positions.
+        passthrough: Output names of pass-through columns to read, as strings.
     """
     files = [file for file in logs.files if file.rows]
     total = sum(file.rows or 0 for file in files)
-    if total <= max(rows, STRETCHES):
+    if total <= max(rows, SEGMENTS):
         groups = [(file, group) for file in files for group in range(file.row_groups)]
-        return [table for file, group in groups for table in _read(logs, columns, file, group, [(0, total)], carried)]
-    length, rng = -(-rows // STRETCHES), Random(seed)
-    places = [rng.randrange(k * total // STRETCHES, (k + 1) * total // STRETCHES) for k in range(STRETCHES)]
+        return [
+            table for file, group in groups for table in _read_ranges(logs, columns, file, group, [(0, total)], passthrough)
+        ]
+    length, rng = -(-rows // SEGMENTS), Random(seed)
+    positions = [rng.randrange(k * total // SEGMENTS, (k + 1) * total // SEGMENTS) for k in range(SEGMENTS)]
     by_path = {file.path: file for file in files}
-    wanted: Counter[tuple[str, int]] = Counter()
-    sizes: dict[tuple[str, int], int] = {}
-    for file, place in _by_file(files, places):
+    segment_counts: Counter[tuple[str, int]] = Counter()
+    group_sizes: dict[tuple[str, int], int] = {}
+    for file, row in _locate_rows(files, positions):
         starts = np.cumsum([0, *list_row_group_sizes(logs.fs, file)])
-        group = int(np.searchsorted(starts, place, side="right")) - 1
-        wanted[file.path, group] += 1
-        sizes[file.path, group] = int(starts[group + 1] - starts[group])
+        group = int(np.searchsorted(starts, row, side="right")) - 1
+        segment_counts[file.path, group] += 1
+        group_sizes[file.path, group] = int(starts[group + 1] - starts[group])
     tables = []
-    for (path, group), count in wanted.items():
-        reach = max(DECODED // len(wanted), count * length)
-        stretches = _stretches(min(sizes[path, group], reach), count, length, rng)
-        tables += _read(logs, columns, by_path[path], group, stretches, carried)
+    for (path, group), count in segment_counts.items():
+        decoded_rows = max(DECODED_ROWS // len(segment_counts), count * length)
+        ranges = _choose_ranges(min(group_sizes[path, group], decoded_rows), count, length, rng)
+        tables += _read_ranges(logs, columns, by_path[path], group, ranges, passthrough)
     return tables
 
 
-def _stretches(rows: int, count: int, length: int, rng: Random) -> list[tuple[int, int]]:
-    """Places of so many stretches in rows, none of which overlap; all rows as one, where there are no more."""
+def _choose_ranges(rows: int, count: int, length: int, rng: Random) -> list[tuple[int, int]]:
+    """Choose ranges of rows that do not overlap; one range of all rows if there are not more."""
     slot = rows // count
     if slot <= length:
         return [(0, rows)]
-    begins = [k * slot + rng.randrange(slot - length + 1) for k in range(count)]
-    return [(begin, begin + length) for begin in begins]
+    starts = [k * slot + rng.randrange(slot - length + 1) for k in range(count)]
+    return [(start, start + length) for start in starts]
 
 
-def _by_file(files: Sequence[LogFile], places: Sequence[int]) -> list[tuple[LogFile, int]]:
-    """Rows of the whole log -> file, and row in it."""
+def _locate_rows(files: Sequence[LogFile], positions: Sequence[int]) -> list[tuple[LogFile, int]]:
+    """Convert row numbers of the logs to (file, row number in the file)."""
     ends = np.cumsum([file.rows for file in files])
-    found = np.searchsorted(ends, places, side="right")
-    return [(files[i], place - int(ends[i]) + (files[i].rows or 0)) for i, place in zip(found, places, strict=True)]
+    indices = np.searchsorted(ends, positions, side="right")
+    return [(files[i], position - int(ends[i]) + (files[i].rows or 0)) for i, position in zip(indices, positions, strict=True)]
 
 
-def _read(
-    logs: Logs, columns: Columns, file: LogFile, group: int, stretches: Sequence[tuple[int, int]], carried: Sequence[str]
+def _read_ranges(
+    logs: Logs, columns: Columns, file: LogFile, group: int, ranges: Sequence[tuple[int, int]], passthrough: Sequence[str]
 ) -> list[pa.Table]:
-    """Stretches of a row group's rows, in order, each as one table."""
-    parts: list[list[pa.Table]] = [[] for _ in stretches]
-    row = 0
-    passthrough = pa.schema([(name, pa.string()) for name in carried])
-    for table in read_logs(logs.fs, file, 0, [group], columns, passthrough, True):
-        for part, (begin, end) in zip(parts, stretches, strict=True):
-            if begin < row + table.num_rows and end > row:  # an empty slice would keep the whole table in memory
-                part.append(table.slice(max(0, begin - row), end - max(row, begin)))
-        row += table.num_rows
-        if row >= stretches[-1][1]:
+    """Read ordered ranges of a row group's rows, each as one table."""
+    parts: list[list[pa.Table]] = [[] for _ in ranges]
+    first_row = 0
+    schema = pa.schema([(name, pa.string()) for name in passthrough])
+    for table in read_logs(logs.fs, file, 0, [group], columns, schema, True):
+        for part, (start, end) in zip(parts, ranges, strict=True):
+            if start < first_row + table.num_rows and end > first_row:  # an empty slice would keep the whole table in memory
+                part.append(table.slice(max(0, start - first_row), end - max(first_row, start)))
+        first_row += table.num_rows
+        if first_row >= ranges[-1][1]:
             break
     return [pa.concat_tables(part) for part in parts if part]

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from pyarrow import parquet as pq
 
-from ragassay.jobs.api.in_process import load, through
-from ragassay.jobs.api.job import detectors_alone
-from ragassay.jobs.api.stages import scoring_stages
+from ragassay.jobs.api.in_process import load_stages, run_stages
+from ragassay.jobs.api.job import make_detector_job
+from ragassay.jobs.api.stages import make_scoring_stages
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.evaluation.labels import compute_sentence_truth
@@ -45,7 +45,7 @@ class LabeledSet:
 def score_set(job: Job, path: Path) -> LabeledSet:
     """Score the responses of a set."""
     table = pq.ParquetFile(path).read()
-    rows = through(load(scoring_stages(job, None), lambda _: None), table, lambda _: None)
+    rows = run_stages(load_stages(make_scoring_stages(job, None), lambda _: None), table, lambda _: None)
     (batch,) = rows.select(["members", "status", "label", "sentences", "sentence_labels"]).combine_chunks().to_batches()
     values, counts = read_scores(batch, job.members.values)
     pairs = zip(batch["status"].to_pylist(), batch["label"].to_pylist(), strict=True)
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
-    job = detectors_alone()
+    job = make_detector_job()
     sets = {name: score_set(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
     weights = tuple((name, 1 / len(job.members.values)) for name in job.members.values)
     choice = Choice(ValueKind.SCORE, weights, DEFAULT_MEAN, DEFAULT_POSITIVE)

@@ -33,10 +33,10 @@ def _check(scene: Scene) -> str:
     import ragassay
 
     check = ragassay.check(**ANSWER, fast=True)
-    like_run = ragassay.check(**ANSWER, like=str(scene.out))
+    history_check = ragassay.check(**ANSWER, history=str(scene.out))
     numbers = [
         [check.verdict, check.score, [s.flagged for s in check.sentences]],
-        [like_run.verdict, like_run.score],
+        [history_check.verdict, history_check.score],
     ]
     return f"{to_line(to_plain(numbers, scene.masks.mask_value))}\n{check}"
 

@@ -30,4 +30,4 @@ def test_plan_runs_a_trial_of_the_engine(tiny_model: str, tmp_path: Path) -> Non
     done = here(
         "plan", logs, "--config", write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)]}), "--seconds", "1"
     )
-    assert done.returncode == 0 and "time here" in done.stdout and "tokens/s" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "on this machine" in done.stdout and "tokens/s" in done.stdout, done.stdout + done.stderr

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ragassay.jobs.api.rows import table_logs
+from ragassay.jobs.api.rows import make_table_logs
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.members import default_members
-from ragassay.jobs.forecast.estimate import flagged_share
+from ragassay.jobs.forecast.estimate import find_flagged_share
 from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.verdicts.parts import find_calibration
@@ -103,7 +103,7 @@ def resolve(job: Job, manifest: Manifest) -> ResolvedSettings:
 def find_passthrough(job: Job) -> str:
     """Check the columns of a log that has only the columns of a row, and return its pass-through columns."""
     names = ("question", "context", "response", "turns")
-    logs = table_logs(pa.table({name: pa.array(["x"]) for name in names}))
+    logs = make_table_logs(pa.table({name: pa.array(["x"]) for name in names}))
     check_logs(logs, job.input.columns.model_copy(update={"messages": None}), needs_question=True)
     return str(logs.passthrough)
 
@@ -111,7 +111,7 @@ def find_passthrough(job: Job) -> str:
 @pytest.mark.parametrize("name", BASES)
 def test_attack_a_written_default_changes_nothing(name: str) -> None:
     base = make_job(BASES[name])
-    before = resolve(base, manifest_of(name)), flagged_share(base), find_passthrough(base)
+    before = resolve(base, manifest_of(name)), find_flagged_share(base), find_passthrough(base)
     written = dict(settings_of(BASES[name]))
     assert {
         "verdict.calibration",
@@ -123,7 +123,7 @@ def test_attack_a_written_default_changes_nothing(name: str) -> None:
     for setting, data in written.items():
         job = make_job(data, where=setting)
         assert job == base, setting
-        assert (resolve(job, manifest_of(name)), flagged_share(job), find_passthrough(job)) == before, setting
+        assert (resolve(job, manifest_of(name)), find_flagged_share(job), find_passthrough(job)) == before, setting
 
 
 def test_attack_the_documented_job_file_gives_the_verdicts_of_no_job_file() -> None:
@@ -131,7 +131,7 @@ def test_attack_the_documented_job_file_gives_the_verdicts_of_no_job_file() -> N
     resolved = resolve(job, manifest_of("no job file"))
     assert resolved == resolve(Job(), manifest_of("no job file"))
     assert resolved.fit.source == "bundled calibration" and resolved.settings.probability is not None
-    assert find_passthrough(job) == find_passthrough(Job()) and flagged_share(job) is None
+    assert find_passthrough(job) == find_passthrough(Job()) and find_flagged_share(job) is None
 
 
 def test_attack_the_documented_job_file_with_own_members_gives_the_verdicts_of_these_members() -> None:

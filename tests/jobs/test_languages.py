@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import ragassay
-from ragassay.jobs.api.rule import judging
+from ragassay.jobs.api.answer_settings import resolve_answer_settings
 from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.evaluation.calibrate import MIN_ROWS_PER_LANGUAGE, calibrate
@@ -202,7 +202,7 @@ def test_a_calibration_states_the_languages_of_its_labeled_rows(tmp_path: Path) 
     )
     finalized = finalize_job(job, str(output), Console(quiet=True))
     assert finalized.statuses == {"ok": ENGLISH_ROWS, OTHER: 3}
-    assert judging(job, None, None).settings.languages == ("en",)
+    assert resolve_answer_settings(job, None, None).verdict_settings.languages == ("en",)
     assert calibrate(folder, read_manifest(folder), parse_target("flagged=0.2"), None).languages is None
 
 
@@ -216,7 +216,7 @@ def test_attack_check_of_a_german_answer_gives_no_verdict(tmp_path: Path) -> Non
     assert ragassay.check(**german, job=job).verdict is not None
     for languages, status in ({}, OTHER), ({"splitting": {"languages": "any"}}, "ok"):
         output, _ = run_rows(tmp_path / status, mixed_rows(), {**ALONE, **languages})
-        assert ragassay.check(**german, like=str(output), job={**ALONE, **languages}).status == status
-        assert ragassay.check(**german, like=str(output)).status == status
+        assert ragassay.check(**german, history=str(output), job={**ALONE, **languages}).status == status
+        assert ragassay.check(**german, history=str(output)).status == status
     table = ragassay.judge(pa.Table.from_pylist(mixed_rows("de")), ALONE).to_pylist()
     assert [row["status"] for row in table] == ["ok"] * ENGLISH_ROWS + [OTHER] * 3

@@ -84,7 +84,7 @@ def test_check_of_a_single_answer_gives_the_scores_of_the_run(handbook_day: tupl
         checked = json.loads(line)
         row = known[checked["row_id"]]
         assert checked["score"] == pytest.approx(row["score"], abs=1e-3) and checked["verdict"] == row["verdict"]
-        assert checked["threshold"] == row["threshold"] and "the last verdicts of" in checked["judged_by"]
+        assert checked["threshold"] == row["threshold"] and "the latest verdicts of" in checked["judged_by"]
         for name in ("log_p_yes", "log_p_no"):
             assert checked["members"][0][name] == pytest.approx(row["members"][0][name], abs=1e-3)
     assert len(done.stdout.splitlines()) == len(rows)

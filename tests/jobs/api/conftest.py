@@ -1,9 +1,9 @@
-"""Rows and jobs of detectors alone, and what a whole run says of them."""
+"""Rows and jobs for the Python API, and the results of whole runs to compare with."""
 
 from pathlib import Path
 from typing import Any
 
-import pandas  # noqa: F401  (before pyarrow looks whether it is there: the command `check` settles that it is not)
+import pandas  # noqa: F401  (before pyarrow looks for it: the command `check` makes pyarrow decide that it is missing)
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
@@ -14,9 +14,9 @@ from tests.conftest import example_rows
 from tests.jobs.conftest import read_rows
 
 DETECTORS = [{"name": name, "kind": name} for name in ("entities", "attribution", "novelty")]
-ALONE: dict[str, Any] = {"members": {"slms": [], "detectors": DETECTORS}}
+DETECTOR_JOB: dict[str, Any] = {"members": {"slms": [], "detectors": DETECTORS}}
 
-ODD: dict[str, dict[str, Any]] = {
+ODD_ROWS: dict[str, dict[str, Any]] = {
     "no_response": {"response": None},
     "empty_response": {"response": " \n"},
     "no_context": {"context": None},
@@ -35,37 +35,43 @@ ODD: dict[str, dict[str, Any]] = {
 }
 
 
-def odd_rows() -> list[dict[str, Any]]:
-    """Rows of every kind, each with an id that says which, the first word its status."""
-    plain = [{**row, "row_id": f"ok {i}"} for i, row in enumerate(example_rows(12))]
-    return [*plain, *({**plain[0], **row, "row_id": name} for name, row in ODD.items())]
+def make_odd_rows() -> list[dict[str, Any]]:
+    """Make rows of every kind; the first word of `row_id` is the expected status."""
+    plain_rows = [{**row, "row_id": f"ok {i}"} for i, row in enumerate(example_rows(12))]
+    return [*plain_rows, *({**plain_rows[0], **row, "row_id": name} for name, row in ODD_ROWS.items())]
 
 
-def as_table(rows: list[dict[str, Any]]) -> pa.Table:
-    kinds = {"context": pa.list_(pa.string())}
-    return pa.table({name: pa.array([row[name] for row in rows], kinds.get(name, pa.string())) for name in rows[0]})
+def make_table(rows: list[dict[str, Any]]) -> pa.Table:
+    types = {"context": pa.list_(pa.string())}
+    return pa.table({name: pa.array([row[name] for row in rows], types.get(name, pa.string())) for name in rows[0]})
 
 
-def ran(folder: Path, table: pa.Table, job: dict[str, Any]) -> tuple[Path, list[dict[str, Any]]]:
-    """What `ragassay run` says of a table: its output folder, and the rows of `scored/` in the table's order."""
+def run_table(folder: Path, table: pa.Table, job: dict[str, Any]) -> tuple[Path, list[dict[str, Any]]]:
+    """Run a job over a table.
+
+    Returns:
+        The output folder, and the rows of `scored/` in the order of the table.
+    """
     folder.mkdir(parents=True)
     pq.write_table(table, folder / "table")
     run_job(make_job(job), str(folder / "table"), str(folder / "out"), Console(quiet=True))
     return folder / "out", sorted(read_rows(folder / "out"), key=lambda row: row["row_key"])
 
 
-def same(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], without: tuple[str, ...] = ("run_id",)) -> None:
-    """Rows are equal in every column; numbers to a rounding error."""
-    assert len(ours) == len(theirs)
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.keys() - set(without) == other.keys() - set(without)
-        for name in other.keys() - set(without):
-            assert _rounded(one[name]) == _rounded(other[name]), name
+def assert_same_rows(
+    actual: list[dict[str, Any]], expected: list[dict[str, Any]], ignored: tuple[str, ...] = ("run_id",)
+) -> None:
+    """Check that rows are equal in every column, numbers up to a rounding error."""
+    assert len(actual) == len(expected)
+    for actual_row, expected_row in zip(actual, expected, strict=True):
+        assert actual_row.keys() - set(ignored) == expected_row.keys() - set(ignored)
+        for name in expected_row.keys() - set(ignored):
+            assert _round_floats(actual_row[name]) == _round_floats(expected_row[name]), name
 
 
-def _rounded(value: Any) -> Any:
+def _round_floats(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 9)
     if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    return [_rounded(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _round_floats(item) for key, item in value.items()}
+    return [_round_floats(item) for item in value] if isinstance(value, list) else value

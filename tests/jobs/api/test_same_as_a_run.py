@@ -1,4 +1,4 @@
-"""One answer, and a table in memory, have the numbers that a whole run gives."""
+"""Single answers and tables in memory get the same results as a whole run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,31 +8,39 @@ import pyarrow as pa
 import pytest
 
 import ragassay
-from ragassay.jobs.api.job import detectors_alone
+from ragassay.jobs.api.job import make_detector_job
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.verdicts.bundled_calibration import load_bundled_detectors_calibration
 from tests.conftest import example_rows
 from tests.job_settings import merged
-from tests.jobs.api.conftest import ALONE, DETECTORS, as_table, odd_rows, ran, same
+from tests.jobs.api.conftest import DETECTOR_JOB, DETECTORS, assert_same_rows, make_odd_rows, make_table, run_table
 from tests.raises import raises, refuses
 
 WEIGHTS = {"entities": 1.0, "attribution": 1.0, "novelty": 3.0}
 pytestmark = pytest.mark.usefixtures("without_ray")
 
 
-def calibration_of(job: dict[str, Any], path: Path) -> str:
-    """A calibration file for a job of the three detectors."""
-    known = make_fingerprint(make_job(job))
-    path.write_text(
-        replace(load_bundled_detectors_calibration(), calibration_id="own", fingerprint=known, threshold=0.6).to_json()
-    )
+def with_verdict(**settings: Any) -> dict[str, Any]:
+    """The job of the three detectors with settings of `verdict`."""
+    return merged(DETECTOR_JOB, {"verdict": settings})
+
+
+def texts_of(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("question", "context", "response")}
+
+
+def write_calibration(path: Path) -> str:
+    """Write a calibration file for the job of the three detectors."""
+    fingerprint = make_fingerprint(make_job(DETECTOR_JOB))
+    calibration = load_bundled_detectors_calibration()
+    path.write_text(replace(calibration, calibration_id="own", fingerprint=fingerprint, threshold=0.6).to_json())
     return str(path)
 
 
 @pytest.mark.parametrize(
-    "more",
+    "settings",
     [
         {"verdict": {"threshold": {"quantile": 0.3}}},
         {
@@ -47,107 +55,106 @@ def calibration_of(job: dict[str, Any], path: Path) -> str:
             "members": {"weights": WEIGHTS},
         },
         {"input": {"columns": {"row_id": None}}},
-        {"input": {"columns": {"question": "asked", "context": "found", "response": "said", "row_id": "row_id"}}},
+        {"input": {"columns": {"question": "query", "context": "passages", "response": "answer", "row_id": "row_id"}}},
     ],
 )
-def test_a_table_is_judged_as_a_run_judges_it(more: dict[str, Any], tmp_path: Path) -> None:
-    job = merged(ALONE, more)
-    table = as_table(odd_rows())
-    table = table.rename_columns([more.get("input", {}).get("columns", {}).get(name) or name for name in table.column_names])
-    table = table.append_column("score", pa.array(range(table.num_rows)))  # a name of ours
-    _, theirs = ran(tmp_path / "run", table, job)
-    ours = ragassay.judge(table, job).to_pylist()
-    same(ours, theirs)
-    assert [row["status"] for row in ours] == [row["row_id"].split()[0] for row in odd_rows()]
-    assert [row["input_score"] for row in ours] == list(range(table.num_rows))
-    assert len({row["verdict"] for row in ours}) == 3
+def test_a_table_gets_the_rows_of_a_run(settings: dict[str, Any], tmp_path: Path) -> None:
+    job = merged(DETECTOR_JOB, settings)
+    new_names = settings.get("input", {}).get("columns", {})
+    table = make_table(make_odd_rows())
+    table = table.rename_columns([new_names.get(name) or name for name in table.column_names])
+    table = table.append_column("score", pa.array(range(table.num_rows)))  # a column name of the output
+    _, expected = run_table(tmp_path / "run", table, job)
+    judged = ragassay.judge(table, job).to_pylist()
+    assert_same_rows(judged, expected)
+    assert [row["status"] for row in judged] == [row["row_id"].split()[0] for row in make_odd_rows()]
+    assert [row["input_score"] for row in judged] == list(range(table.num_rows))
+    assert len({row["verdict"] for row in judged}) == 3
 
 
-def test_a_calibration_counts_in_both(tmp_path: Path) -> None:
-    job = merged(ALONE, {"verdict": {"calibration": calibration_of(ALONE, tmp_path / "calibration.json")}})
-    table = as_table(odd_rows())
-    _, theirs = ran(tmp_path / "run", table, job)
-    same(ragassay.judge(table, job).to_pylist(), theirs)
-    assert any(row["probability"] is not None for row in theirs)
+def test_a_table_is_judged_with_the_calibration_of_the_job(tmp_path: Path) -> None:
+    job = with_verdict(calibration=write_calibration(tmp_path / "calibration.json"))
+    table = make_table(make_odd_rows())
+    _, expected = run_table(tmp_path / "run", table, job)
+    assert_same_rows(ragassay.judge(table, job).to_pylist(), expected)
+    assert any(row["probability"] is not None for row in expected)
 
 
-def test_an_answer_is_judged_like_an_output(tmp_path: Path) -> None:
-    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), merged(ALONE, {"verdict": {"threshold": {"quantile": 0.3}}}))
-    for answer, row in zip(odd_rows(), theirs, strict=True):
-        texts = {name: answer[name] for name in ("question", "context", "response")}
-        found = ragassay.check(**texts, like=str(output))
-        same([found.row], [row], ("run_id", "row_key", "row_id", "tenant"))
-        assert found.judged_by.startswith(f"the last verdicts of {output}") and "quantile 0.3" in found.judged_by
+def test_an_answer_is_judged_like_the_rows_of_an_output(tmp_path: Path) -> None:
+    output, expected = run_table(tmp_path / "run", make_table(make_odd_rows()), with_verdict(threshold={"quantile": 0.3}))
+    for answer, row in zip(make_odd_rows(), expected, strict=True):
+        checked = ragassay.check(**texts_of(answer), history=str(output))
+        assert_same_rows([checked.row], [row], ("run_id", "row_key", "row_id", "tenant"))
+        assert checked.judged_by.startswith(f"the latest verdicts of {output}") and "quantile 0.3" in checked.judged_by
 
 
-def test_an_answer_is_judged_by_a_calibration_as_in_a_run_over_it_alone(tmp_path: Path) -> None:
-    path = calibration_of(ALONE, tmp_path / "calibration.json")
-    for number, answer in enumerate([*example_rows(3), {**odd_rows()[-1], "tenant": "t"}]):
-        row = {**answer, "row_id": "a"}
-        _, theirs = ran(tmp_path / str(number), as_table([row]), merged(ALONE, {"verdict": {"calibration": path}}))
-        texts = {name: answer[name] for name in ("question", "context", "response")}
-        found = ragassay.check(**texts, job=ALONE, calibration=path)
-        same([found.row], theirs, ("run_id", "row_key", "row_id", "tenant"))
-        assert found.probability is not None
-        by_default = ragassay.check(**texts, fast=True)
-        assert (by_default.score, by_default.probability) == (found.score, found.probability)
-        assert by_default.threshold == load_bundled_detectors_calibration().threshold and "not on yours" in by_default.judged_by
+def test_an_answer_with_a_calibration_is_judged_as_in_a_run_over_it_alone(tmp_path: Path) -> None:
+    path = write_calibration(tmp_path / "calibration.json")
+    for number, answer in enumerate([*example_rows(3), {**make_odd_rows()[-1], "tenant": "t"}]):
+        table = make_table([{**answer, "row_id": "a"}])
+        _, expected = run_table(tmp_path / str(number), table, with_verdict(calibration=path))
+        checked = ragassay.check(**texts_of(answer), job=DETECTOR_JOB, calibration=path)
+        assert_same_rows([checked.row], expected, ("run_id", "row_key", "row_id", "tenant"))
+        assert checked.probability is not None
+        bundled = ragassay.check(**texts_of(answer), fast=True)
+        assert (bundled.score, bundled.probability) == (checked.score, checked.probability)
+        assert bundled.threshold == load_bundled_detectors_calibration().threshold
+        assert "not on your logs" in bundled.judged_by
 
 
-def test_the_frequencies_of_an_output_count_beside_a_calibration(tmp_path: Path) -> None:
-    path = calibration_of(ALONE, tmp_path / "calibration.json")
-    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), merged(ALONE, {"verdict": {"calibration": path}}))
-    answer = {name: odd_rows()[0][name] for name in ("question", "context", "response")}
-    assert ragassay.check(**answer, like=str(output), calibration=path).score == pytest.approx(theirs[0]["score"])
-    assert ragassay.check(**answer, job=ALONE, calibration=path).score != pytest.approx(theirs[0]["score"])
-    without = ragassay.check(**answer, like=str(output))
-    assert without.score == pytest.approx(theirs[0]["score"]) and without.probability is None  # the map stands elsewhere
+def test_history_gives_word_frequencies_in_addition_to_a_calibration(tmp_path: Path) -> None:
+    path = write_calibration(tmp_path / "calibration.json")
+    output, expected = run_table(tmp_path / "run", make_table(make_odd_rows()), with_verdict(calibration=path))
+    answer, score = texts_of(make_odd_rows()[0]), pytest.approx(expected[0]["score"])
+    assert ragassay.check(**answer, history=str(output), calibration=path).score == score
+    assert ragassay.check(**answer, job=DETECTOR_JOB, calibration=path).score != score
+    without_map = ragassay.check(**answer, history=str(output))
+    assert without_map.score == score and without_map.probability is None  # the output does not contain the calibration
     (output / "calibration.json").write_text(Path(path).read_text())
-    assert ragassay.check(**answer, like=str(output)).probability == pytest.approx(theirs[0]["probability"])
+    assert ragassay.check(**answer, history=str(output)).probability == pytest.approx(expected[0]["probability"])
 
 
-def test_the_bundled_statistics_are_of_the_three_detectors() -> None:
-    job = detectors_alone()
-    found = load_bundled_detectors_calibration()
-    assert {name: member.value for name, member in found.members.items()} == job.members.values
-    assert (found.mean, found.positive, found.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
-    assert sum(found.rows.values()) > 2000 and found.probability is not None
+def test_the_bundled_statistics_belong_to_the_three_detectors() -> None:
+    calibration = load_bundled_detectors_calibration()
+    assert {name: member.value for name, member in calibration.members.items()} == make_detector_job().members.values
+    assert (calibration.mean, calibration.positive, calibration.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
+    assert sum(calibration.rows.values()) > 2000 and calibration.probability is not None
 
 
-def test_who_cannot_be_judged_alone_is_told_the_way_out(tmp_path: Path) -> None:
+def test_an_answer_that_cannot_be_judged_alone_is_an_error(tmp_path: Path) -> None:
     answer: dict[str, Any] = {"question": "When?", "context": ["The shop opens."], "response": "The shop closes."}
     with raises("fit.nothing-to-judge-by"):
-        ragassay.check(**answer, job=merged(ALONE, {"verdict": {"threshold": {"quantile": 0.1}}}))
+        ragassay.check(**answer, job=with_verdict(threshold={"quantile": 0.1}))
     with raises("fit.nothing-to-judge-by"):
         ragassay.check(**answer, job={"members": {"slms": [], "detectors": DETECTORS[:1]}})
     with raises("judge.fast-and-job"):
-        ragassay.check(**answer, job=ALONE, fast=True)
+        ragassay.check(**answer, job=DETECTOR_JOB, fast=True)
     with raises("output.missing"):
-        ragassay.check(**answer, like=str(tmp_path / "none"), fast=True)
+        ragassay.check(**answer, history=str(tmp_path / "none"), fast=True)
     with raises("calibration.missing"):
         ragassay.check(**answer, calibration=str(tmp_path / "none.json"), fast=True)
-    output, _ = ran(tmp_path / "run", as_table(odd_rows()), merged(ALONE, {"members": {"detectors": DETECTORS[1:]}}))
+    two_detectors = merged(DETECTOR_JOB, {"members": {"detectors": DETECTORS[1:]}})
+    output, _ = run_table(tmp_path / "run", make_table(make_odd_rows()), two_detectors)
     with raises("judge.other-scores"):
-        ragassay.check(**answer, like=str(output), fast=True)
-    assert ragassay.check(**answer, like=str(output)).status == "ok"  # the output says what its members are
-    empty, _ = ran(tmp_path / "empty", as_table([row for row in odd_rows() if row["response"] is None]), ALONE)
+        ragassay.check(**answer, history=str(output), fast=True)
+    assert ragassay.check(**answer, history=str(output)).status == "ok"  # the members are those of the output
+    unscored_rows = [row for row in make_odd_rows() if row["response"] is None]
+    unscored_output, _ = run_table(tmp_path / "unscored", make_table(unscored_rows), DETECTOR_JOB)
     with raises("judge.no-verdicts"):
-        ragassay.check(**answer, like=str(empty), fast=True)
+        ragassay.check(**answer, history=str(unscored_output), fast=True)
 
 
-def test_frozen_statistics_are_enough(tmp_path: Path) -> None:
-    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), merged(ALONE, {"verdict": {"threshold": {"value": 0.5}}}))
-    frozen = {
-        "verdict": {"normalize": {"source": "frozen", "file": str(output / "manifest.json")}, "threshold": {"value": 0.5}}
-    }
-    answer = {name: odd_rows()[0][name] for name in ("question", "context", "response")}
-    found = ragassay.check(**answer, job={**ALONE, **frozen}, like=str(output))
-    assert found.score == pytest.approx(theirs[0]["score"]) and found.verdict == theirs[0]["verdict"]
-    assert "frozen statistics" in ragassay.check(**answer, job={**ALONE, **frozen}).judged_by
+def test_frozen_statistics_and_a_threshold_value_are_enough(tmp_path: Path) -> None:
+    output, expected = run_table(tmp_path / "run", make_table(make_odd_rows()), with_verdict(threshold={"value": 0.5}))
+    job = with_verdict(normalize={"source": "frozen", "file": str(output / "manifest.json")}, threshold={"value": 0.5})
+    answer = texts_of(make_odd_rows()[0])
+    checked = ragassay.check(**answer, job=job, history=str(output))
+    assert checked.score == pytest.approx(expected[0]["score"]) and checked.verdict == expected[0]["verdict"]
+    assert "frozen statistics" in ragassay.check(**answer, job=job).judged_by
 
 
-def test_a_table_that_a_run_refuses_is_refused() -> None:
-    rows = as_table(odd_rows())
+def test_a_table_that_a_run_refuses_is_an_error() -> None:
+    rows = make_table(make_odd_rows())
     for table, code in (
         (rows.drop_columns(["response"]), "input.missing-column"),
         (rows.slice(0, 0), "input.no-rows"),
@@ -159,4 +166,4 @@ def test_a_table_that_a_run_refuses_is_refused() -> None:
         ),
     ):
         with refuses(code):
-            ragassay.judge(table, ALONE)
+            ragassay.judge(table, DETECTOR_JOB)

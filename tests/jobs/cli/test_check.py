@@ -48,7 +48,7 @@ def test_a_single_answer_is_printed_with_its_sentences() -> None:
     assert [line[0] for line in lines if line[0] in "✓✗"] == ["✓", "✗"]
     assert any("not in the context: €90 (number)" in line for line in lines)
     assert any("passage 1: A suitcase costs €19 [bold]per flight[/bold] :smile:" in line for line in lines)
-    assert lines[-1].startswith("judged by bundled statistics, measured on 2,437 labelled answers of public sets")
+    assert lines[-1].startswith("judged by bundled statistics, measured on 2,437 labelled answers of public data sets")
 
 
 def test_colors_need_a_terminal() -> None:
@@ -74,12 +74,12 @@ def test_a_fast_check_imports_nothing_heavy() -> None:
     code = f"""
 import sys
 sys.argv = ["ragassay", "check", "--fast", *{OPTIONS!r}]
-from ragassay.jobs.api import check, job, rule, show  # imports of the command line itself do not count
+from ragassay.jobs.api import answer_settings, check, job, show  # imports of the command line itself do not count
 from ragassay.jobs.cli import single_answers as command
 before = sys.modules.keys() & {HEAVY!r}
 command._disable_pandas_in_pyarrow()
-answers = check.check_answers(job.job_of(None, None, fast=True), [{FARE!r}], None, None, lambda _: None)
-show.text_of(answers)
+answers = check.check_answers(job.select_job(None, None, fast=True), [{FARE!r}], None, None, lambda _: None)
+show.render_text(answers)
 print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""`ragassay plan` for a job that escalates or explains: what that asks and costs follows from sample, share and price."""
+"""`ragassay plan` for a job with a cascade or an explainer: their work and cost follow from sample, share and price."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.forecast.count import USUAL_ANSWER, count_stretches
-from ragassay.jobs.forecast.estimate import Forecast, flagged_share, forecast_lines, forecast_run
+from ragassay.jobs.forecast.count import TYPICAL_EXPLANATION_TOKENS, count_segments
+from ragassay.jobs.forecast.estimate import Forecast, find_flagged_share, forecast_run, format_forecasts
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import find_logs
@@ -28,150 +28,148 @@ PRICED = {**SERVED, "price": PRICE}
 DETECTORS: dict[str, Any] = {"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}}
 
 
-def job_of(reasoner: dict[str, Any] | None = None, **other: Any) -> Job:
-    return make_job(
-        merged(
-            DETECTORS,
-            {"verdict": {"threshold": {"quantile": 0.2}}, "escalation": {"explainer": reasoner or PRICED}},
-            other,
-        )
-    )
+def make_explainer_job(explainer: dict[str, Any] | None = None, **settings: Any) -> Job:
+    explaining = {"verdict": {"threshold": {"quantile": 0.2}}, "escalation": {"explainer": explainer or PRICED}}
+    return make_job(merged(DETECTORS, explaining, settings))
 
 
-def cascade(**section: Any) -> Job:
-    return make_job(
-        merged(DETECTORS, {"escalation": {"judge": {"name": "judge", **SERVED}, "share": 0.4, "price": PRICE, **section}})
-    )
+def make_cascade_job(**settings: Any) -> Job:
+    cascade = {"judge": {"name": "judge", **SERVED}, "share": 0.4, "price": PRICE, **settings}
+    return make_job(merged(DETECTORS, {"escalation": cascade}))
 
 
-def sampled(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_000) -> list[pa.Table]:
-    """The rows of a new log that `plan` looks at, split."""
+def write_and_sample(folder: Path, rows: list[dict[str, Any]], job: Job, sample_rows: int = 1_000) -> list[pa.Table]:
+    """Write a log, and return the sample that `plan` reads, split into sentences."""
     write_logs(folder / "a.parquet", rows)
-    tables = read_sample(find_logs(str(folder)), Columns(), sample)
+    tables = read_sample(find_logs(str(folder)), Columns(), sample_rows)
     return [SplitStage((job.splitting.pipeline, job.splitting.language), job.members.need_question)(table) for table in tables]
 
 
-def forecasts_of(
-    folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_000, trials: dict[str, Trial] | None = None
+def forecast_rows(
+    folder: Path, rows: list[dict[str, Any]], job: Job, sample_rows: int = 1_000, trials: dict[str, Trial] | None = None
 ) -> list[Forecast]:
-    """The forecasts, as `plan` makes them."""
-    counted = count_stretches(job, sampled(folder, rows, job, sample))
-    return forecast_run(job, find_logs(str(folder)), counted, trials or {})
+    """Forecast a run over rows, as `plan` does."""
+    counts = count_segments(job, write_and_sample(folder, rows, job, sample_rows))
+    return forecast_run(job, find_logs(str(folder)), counts, trials or {})
 
 
-def later(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_000) -> Forecast:
-    """What is first asked after scoring."""
-    return forecasts_of(folder, rows, job, sample)[1]
+def forecast_step_after_scoring(folder: Path, rows: list[dict[str, Any]], job: Job, sample_rows: int = 1_000) -> Forecast:
+    """Forecast the first step after scoring."""
+    return forecast_rows(folder, rows, job, sample_rows)[1]
 
 
-def test_what_explaining_asks_is_the_chats_about_the_sentences(tmp_path: Path) -> None:
-    job = job_of()
-    assert job.escalation.explainer is not None
-    whole, told, thousand = forecasts_of(tmp_path, example_rows(7), job)
+def test_explaining_asks_one_chat_per_flagged_sentence(tmp_path: Path) -> None:
+    job = make_explainer_job()
+    explainer = job.escalation.explainer
+    assert explainer is not None
+    whole, explain, explain_thousand = forecast_rows(tmp_path, example_rows(7), job)
     chats = [
-        make_chat(
-            job.escalation.explainer.strategy,
-            job.escalation.explainer.categories,
-            row.context,
-            row.question,
-            row.response,
-            sentence,
-        )
-        for table in sampled(tmp_path, example_rows(7), job)
+        make_chat(explainer.strategy, explainer.categories, row.context, row.question, row.response, sentence)
+        for table in write_and_sample(tmp_path, example_rows(7), job)
         for row in select_ok_rows(table)[1]
         for sentence in row.sentences
     ]
-    assert told.sentences == pytest.approx(0.2 * whole.sentences) and whole.sentences == len(chats)
-    asked = thousand.asked
-    assert asked.tokens == pytest.approx(1000 * estimate_tokens(chats) / len(chats)) and asked.prompts == pytest.approx(1000)
-    assert asked.answers == pytest.approx(1000 * USUAL_ANSWER)
-    assert asked.most_answers == pytest.approx(1000 * job.escalation.explainer.max_tokens)
-    assert thousand.dollars == pytest.approx(
-        ((2 * asked.tokens + 8 * asked.answers) / 1e6, (2 * asked.tokens + 8 * asked.most_answers) / 1e6)
+    assert explain.sentences == pytest.approx(0.2 * whole.sentences) and whole.sentences == len(chats)
+    workload = explain_thousand.workload
+    assert workload.prompts == pytest.approx(1000)
+    assert workload.prompt_tokens == pytest.approx(1000 * estimate_tokens(chats) / len(chats))
+    assert workload.answer_tokens == pytest.approx(1000 * TYPICAL_EXPLANATION_TOKENS)
+    assert workload.max_answer_tokens == pytest.approx(1000 * explainer.max_tokens)
+    typical = (2 * workload.prompt_tokens + 8 * workload.answer_tokens) / 1e6
+    maximum = (2 * workload.prompt_tokens + 8 * workload.max_answer_tokens) / 1e6
+    assert explain_thousand.usd_range == pytest.approx((typical, maximum))
+
+
+def test_a_cascade_asks_the_judges_prompts_of_the_escalated_share(tmp_path: Path) -> None:
+    job = make_cascade_job()
+    forecast = forecast_step_after_scoring(tmp_path, example_rows(12), job)
+    (table,) = write_and_sample(tmp_path, example_rows(12), job)
+    policy = job.escalation.policy
+    assert policy is not None
+    prompts = [render_prompt(policy.judge, row, text) for row in select_ok_rows(table)[1] for text in row.sentences]
+    tokens, escalated = estimate_tokens([[{"role": "user", "content": prompt}] for prompt in prompts]), 0.4 * len(prompts)
+    assert (forecast.rows, forecast.sentences, forecast.workload.prompts) == pytest.approx((4.8, escalated, escalated))
+    assert forecast.workload.prompt_tokens == pytest.approx(0.4 * tokens)
+    assert forecast.usd_range == pytest.approx([0.4 * (2.0 * tokens + 8.0 * len(prompts)) / 1e6] * 2)
+
+
+@pytest.mark.parametrize("job", [make_explainer_job(), make_cascade_job()])
+def test_a_sample_gives_nearly_the_forecast_of_the_whole_log(tmp_path: Path, job: Job) -> None:
+    whole_log, sample = (
+        forecast_step_after_scoring(tmp_path / str(sample_rows), example_rows(600), job, sample_rows)
+        for sample_rows in (1_000, 160)
     )
+    assert sample.sentences == pytest.approx(whole_log.sentences, rel=0.05)
+    assert sample.usd_range == pytest.approx(whole_log.usd_range, rel=0.06)
 
 
-def test_what_a_cascade_asks_is_the_judges_prompts_of_the_share(tmp_path: Path) -> None:
-    job = cascade()
-    told = later(tmp_path, example_rows(12), job)
-    (table,) = sampled(tmp_path, example_rows(12), job)
-    assert job.escalation.policy is not None
-    prompts = [
-        render_prompt(job.escalation.policy.judge, row, text) for row in select_ok_rows(table)[1] for text in row.sentences
-    ]
-    tokens = estimate_tokens([[{"role": "user", "content": prompt}] for prompt in prompts])
-    assert (told.rows, told.sentences, told.asked.prompts) == pytest.approx((4.8, 0.4 * len(prompts), 0.4 * len(prompts)))
-    assert told.asked.tokens == pytest.approx(0.4 * tokens)
-    assert told.dollars == pytest.approx([0.4 * (2.0 * tokens + 8.0 * len(prompts)) / 1e6] * 2)
-
-
-@pytest.mark.parametrize("job", [job_of(), cascade()])
-def test_the_sample_stands_for_the_whole_log(tmp_path: Path, job: Job) -> None:
-    whole, part = (later(tmp_path / str(sample), example_rows(600), job, sample) for sample in (1_000, 160))
-    assert part.sentences == pytest.approx(whole.sentences, rel=0.05)
-    assert part.dollars == pytest.approx(whole.dollars, rel=0.06)
-
-
-def test_rows_that_can_not_be_scored_do_not_count(tmp_path: Path) -> None:
-    rows = example_rows(12)
-    broken: list[dict[str, Any]] = [{**row, "context": None} for row in example_rows(12, start=12)]
-    mixed, good = (later(tmp_path / str(len(some)), some, job_of()) for some in ([*broken, *rows], rows))
-    assert mixed.asked == good.asked and mixed.sentences == good.sentences
-    for job in (job_of(), cascade()):
-        assert len(forecasts_of(tmp_path / "broken", broken, job)) == 1
+def test_rows_that_cannot_be_scored_do_not_count(tmp_path: Path) -> None:
+    good_rows = example_rows(12)
+    bad_rows: list[dict[str, Any]] = [{**row, "context": None} for row in example_rows(12, start=12)]
+    mixed, good = (
+        forecast_step_after_scoring(tmp_path / str(len(rows)), rows, make_explainer_job())
+        for rows in ([*bad_rows, *good_rows], good_rows)
+    )
+    assert mixed.workload == good.workload and mixed.sentences == good.sentences
+    for job in (make_explainer_job(), make_cascade_job()):
+        assert len(forecast_rows(tmp_path / "bad", bad_rows, job)) == 1
 
 
 def test_without_a_price_there_are_tokens_only(tmp_path: Path) -> None:
-    told = forecasts_of(tmp_path, example_rows(12), job_of(SERVED))
-    printed = str(forecast_lines(job_of(SERVED), told))
-    assert {part.dollars for part in told} == {None} and " tokens (at most" in printed and "USD" not in printed
+    forecasts = forecast_rows(tmp_path, example_rows(12), make_explainer_job(SERVED))
+    printed = str(format_forecasts(make_explainer_job(SERVED), forecasts))
+    assert {forecast.usd_range for forecast in forecasts} == {None}
+    assert " answer tokens (at most" in printed and "USD" not in printed
 
 
-def test_no_answer_is_longer_than_it_may_be(tmp_path: Path) -> None:
-    told = later(tmp_path, example_rows(12), job_of({**PRICED, "max_tokens": 50}))
-    assert told.asked.answers == told.asked.most_answers == pytest.approx(50 * told.asked.prompts)
+def test_a_typical_answer_is_not_longer_than_the_maximum(tmp_path: Path) -> None:
+    job = make_explainer_job({**PRICED, "max_tokens": 50})
+    workload = forecast_step_after_scoring(tmp_path, example_rows(12), job).workload
+    assert workload.answer_tokens == workload.max_answer_tokens == pytest.approx(50 * workload.prompts)
 
 
-def test_a_quantile_tells_how_much_will_be_flagged_and_a_value_does_not(tmp_path: Path) -> None:
+def test_a_quantile_gives_the_flagged_share_and_a_value_gives_examples(tmp_path: Path) -> None:
     for threshold, sentences in (({"quantile": 0.07}, [17.5, 1000]), ({"value": 0.4}, [12.5, 50, 125, 1000])):
-        _, *told = forecasts_of(tmp_path, example_rows(100), job_of(verdict={"threshold": threshold}))
-        assert [part.sentences for part in told] == pytest.approx(sentences)
-    # The threshold that nobody set is a quantile; for the default members the bundled calibration takes its place.
+        job = make_explainer_job(verdict={"threshold": threshold})
+        _, *forecasts = forecast_rows(tmp_path, example_rows(100), job)
+        assert [forecast.sentences for forecast in forecasts] == pytest.approx(sentences)
+    # The default threshold is a quantile, except that the default members have the bundled calibration.
     jobs: list[dict[str, Any]] = [
         {},
         {"verdict": {"threshold": {"quantile": 0.2}}},
         DETECTORS,
         merged(DETECTORS, {"verdict": {"calibration": "cal.json"}}),
     ]
-    assert [flagged_share(make_job(job)) for job in jobs] == [None, 0.2, 0.2, None]
+    assert [find_flagged_share(make_job(job)) for job in jobs] == [None, 0.2, 0.2, None]
 
 
-def test_a_local_judge_takes_the_time_that_its_engine_took(tmp_path: Path, embedded: str) -> None:
-    job = cascade(judge={"name": "judge", "replicas": {"max": 2}}, price=None)
-    (_, told), (_, tried) = (
-        forecasts_of(tmp_path, example_rows(12), job, trials=trials) for trials in ({}, {"judge": Trial(20.0, 100.0, 2)})
+def test_the_time_of_a_local_judge_follows_from_its_trial(tmp_path: Path, embedded: str) -> None:
+    job = make_cascade_job(judge={"name": "judge", "replicas": {"max": 2}}, price=None)
+    (_, untried), (_, tried) = (
+        forecast_rows(tmp_path, example_rows(12), job, trials=trials) for trials in ({}, {"judge": Trial(20.0, 100.0, 2)})
     )
-    assert told.dollars is None and told.seconds is None and told.asked.computed > 40
-    assert tried.seconds == pytest.approx(20 + told.asked.computed / 100 / 2)
-    assert "s here, start-up included" in dict(forecast_lines(job, [tried, tried]))["escalate"]
+    assert untried.usd_range is None and untried.seconds is None and untried.workload.computed_tokens > 40
+    assert tried.seconds == pytest.approx(20 + untried.workload.computed_tokens / 100 / 2)
+    assert "s on this machine, start-up included" in dict(format_forecasts(job, [tried, tried]))["escalate"]
 
 
-def test_a_dynamic_share_is_said_to_be_a_guess(tmp_path: Path) -> None:
-    told = later(tmp_path, example_rows(12), cascade(share=None, threshold="dynamic", when="novelty"))
-    assert told.rows == 6 and "50% if the values of novelty lie alike above and below their mean" in told.notes[0]
+def test_the_share_of_a_dynamic_threshold_is_marked_as_an_assumption(tmp_path: Path) -> None:
+    job = make_cascade_job(share=None, threshold="dynamic", when="novelty")
+    forecast = forecast_step_after_scoring(tmp_path, example_rows(12), job)
+    assert forecast.rows == 6 and "50% if the values of novelty are symmetric around their mean" in forecast.notes[0]
 
 
-def test_the_command_prints_it_where_the_job_has_it(tmp_path: Path) -> None:
+def test_the_command_prints_the_steps_after_scoring_only_if_the_job_has_them(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(40))
     common = merged(DETECTORS, {"verdict": {"threshold": {"quantile": 0.2}}})
-    section = {"judge": {"name": "judge", **SERVED}, "share": 0.25, "price": PRICE}
-    for sections in ({"escalation": {"explainer": PRICED, **section}}, {}):
+    cascade = {"judge": {"name": "judge", **SERVED}, "share": 0.25, "price": PRICE}
+    for sections in ({"escalation": {"explainer": PRICED, **cascade}}, {}):
         config = write_job(tmp_path / "job.yaml", **common, **sections)
         done = here("plan", tmp_path / "a.parquet", "--config", config, "--seconds", "0")
         assert done.returncode == 0, done.stderr
         for text in (
             "about 20 flagged sentences (20% of the sentences",
-            "about 10 responses (25% of those that can be scored) with 25 sentences, to judge",
+            "about 10 responses (25% of those that can be scored) with 25 sentences sent to judge",
             "USD, at most",
         ):
             assert (text in " ".join(done.stdout.split())) == bool(sections)

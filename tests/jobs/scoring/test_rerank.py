@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ragassay.jobs.config.job import Job, make_job, with_dtypes
-from ragassay.jobs.forecast.count import count_stretches
+from ragassay.jobs.forecast.count import count_segments
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.runtime.resources import count_threads
 from ragassay.jobs.scoring.register import check_models
@@ -117,10 +117,10 @@ def test_plan_counts_the_tokens_that_the_reranker_reads(tiny_model: str) -> None
     table = make_stages(reranking_job)[0](
         pa.Table.from_pylist([{"row_key": i, "row_id": str(i), "status": "ok", **r} for i, r in enumerate(ROWS)], schema=LOGS)
     )
-    (stretch,) = count_stretches(reranking_job, [table])
+    (counts,) = count_segments(reranking_job, [table])
     used = [use for row in run(reranking_job) for use in row["usage"] or () if use["name"] == "rerank"]
-    assert stretch.asked["rerank"].tokens == sum(use["tokens_computed"] + use["tokens_reused"] for use in used) > 0
-    assert "rerank" not in count_stretches(job(tiny_model, None), [table])[0].asked
+    assert counts.workloads["rerank"].prompt_tokens == sum(use["tokens_computed"] + use["tokens_reused"] for use in used) > 0
+    assert "rerank" not in count_segments(job(tiny_model, None), [table])[0].workloads
 
 
 def test_the_reranker_is_checked_before_the_run_and_gets_its_share_of_threads(

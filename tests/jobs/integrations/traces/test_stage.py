@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.forecast.run import plan
+from ragassay.jobs.forecast.run import plan_run
 from ragassay.jobs.integrations.traces import stage as staging_module
 from ragassay.jobs.integrations.traces.export import UnreadablePart, find_export_files, read_records
 from ragassay.jobs.integrations.traces.fields import to_microseconds
@@ -345,7 +345,7 @@ def test_plan_reads_traces_and_writes_nothing(tmp_path: Path) -> None:
     job: Job = without_slm(input={"preset": "phoenix", "hold_days": 0})
     quiet = Console(quiet=True)
     gpus: dict[str, Any] = dict.fromkeys(("gpus", "gpu_tokens_per_second", "gpu_price"))
-    forecast, *_ = plan(job, str(tmp_path / "export"), quiet, quiet, sample=50, seconds=0, **gpus, began=0)
+    forecast, *_ = plan_run(job, str(tmp_path / "export"), quiet, quiet, sample_rows=50, trial_seconds=0, **gpus, started_at=0)
     assert forecast.rows > 20 and sorted(path.name for path in tmp_path.iterdir()) == ["export"]
 
 

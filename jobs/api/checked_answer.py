@@ -1,0 +1,136 @@
+"""The result of checking one answer, as Python code and notebooks read it."""
+
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+from ragassay.pipeline.detectors.terms import collect_known_terms, find_new_words, stem_content_words
+
+WORD = "word"
+"""Kind of a missing term that is a plain content word."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a response.
+
+    Attributes:
+        text: Its text.
+        start: Offset of its first character in the response.
+        end: Offset after its last character.
+        score: Score of the ensemble, unbounded, higher = better supported; None if no member has a value.
+        flagged: Whether it is not supported; None without a score.
+        passage: Index of its best passage, from 0; None without evidence.
+        excerpt: The part of that passage that is closest to the sentence.
+        missing: (kind, text) of its terms that neither the context nor the question has: names, numbers, …, then words.
+        notes: Why a detector has no value for it.
+    """
+
+    text: str
+    start: int
+    end: int
+    score: float | None
+    flagged: bool | None
+    passage: int | None
+    excerpt: str | None
+    missing: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class CheckedAnswer:
+    """A checked answer. Notebooks show its sentences in color; `print` shows them as plain text.
+
+    Attributes:
+        row: The answer with the columns of `scored/`.
+        judged_by: Source of the moments and the threshold.
+        language: ISO 639-1 code of the language whose words and stems are compared.
+    """
+
+    row: dict[str, Any]
+    judged_by: str = ""
+    language: str = "en"
+
+    @property
+    def verdict(self) -> str | None:
+        """`supported` or `hallucinated`; None without a score, see `status` and `error`."""
+        verdict: str | None = self.row["verdict"]
+        return verdict
+
+    @property
+    def score(self) -> float | None:
+        """Score of the response, higher = better supported."""
+        score: float | None = self.row["score"]
+        return score
+
+    @property
+    def probability(self) -> float | None:
+        """P(supported); None without a calibration."""
+        probability: float | None = self.row["probability"]
+        return probability
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold tau: a response with a score at or below it is hallucinated."""
+        threshold: float | None = self.row["threshold"]
+        return threshold
+
+    @property
+    def status(self) -> str:
+        """`ok`, or the reason why there is no score (`schemas.columns.Status`)."""
+        return str(self.row["status"])
+
+    @property
+    def error(self) -> str | None:
+        """The status in words; None if it is `ok`."""
+        error: str | None = self.row["error"]
+        return error
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """The sentences of the response, in order."""
+        row = self.row
+        spans, evidence = row["sentences"] or [], row["evidence"]
+        known_terms = collect_known_terms(row["response"] or "", [row["question"], *(row["context"] or [])], self.language)
+        return [
+            _make_sentence(span, evidence[i] if evidence else None, row["context"] or [], known_terms, self.language)
+            for i, span in enumerate(spans)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data: the columns of `scored/`, and `judged_by`."""
+        return {**self.row, "judged_by": self.judged_by}
+
+    def _repr_html_(self) -> str:
+        from ragassay.jobs.api.show import render_html
+
+        return render_html([self])
+
+    def __repr__(self) -> str:
+        """Return the sentences as plain text."""
+        from ragassay.jobs.api.show import render_text
+
+        return render_text([self])
+
+
+def _to_int(number: float | None) -> int | None:
+    """Return an integer. In a column with nulls, pandas stores integers as floats and nulls as NaN."""
+    return None if number is None or isnan(number) else int(number)
+
+
+def _make_sentence(
+    span: dict[str, Any],
+    evidence: dict[str, Any] | None,
+    context: list[str | None],
+    known_terms: set[str] | None,
+    language: str,
+) -> Sentence:
+    missing = [(term["kind"], term["text"]) for term in evidence["missing"] or []] if evidence else []
+    missing_stems = set(stem_content_words(" ".join(text for _, text in missing), language))
+    new_words = [] if known_terms is None else find_new_words(span["text"], known_terms | missing_stems, language)
+    passage, start, end = (_to_int(evidence[name]) if evidence else None for name in ("passage", "start", "end"))
+    excerpt = None if passage is None else (context[passage] or "")[start:end]
+    return Sentence(
+        span["text"], span["start"], span["end"], span["score"], span["flagged"], passage, excerpt,
+        (*missing, *((WORD, word) for word in new_words)), tuple(evidence["notes"] or ()) if evidence else (),
+    )  # fmt: skip
