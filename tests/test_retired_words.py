@@ -43,7 +43,6 @@ DATA = (
 """Recorded data and texts, pages that are made from the code's texts, and prompts, whose scores depend on every word."""
 
 NOT_YET = (
-    "jobs/cli/",
     "tests/jobs/",
 )
 """Files and folders that are not rewritten yet. Only remove entries."""
