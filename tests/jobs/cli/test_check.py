@@ -48,7 +48,7 @@ def test_a_single_answer_is_printed_with_its_sentences() -> None:
     assert [line[0] for line in lines if line[0] in "✓✗"] == ["✓", "✗"]
     assert any("not in the context: €90 (number)" in line for line in lines)
     assert any("passage 1: A suitcase costs €19 [bold]per flight[/bold] :smile:" in line for line in lines)
-    assert lines[-1].startswith("judged by bundled statistics, measured on 2,437 labelled answers of public data sets")
+    assert lines[-1].startswith("judged by bundled statistics, measured on 2,437 labeled answers of public data sets")
 
 
 def test_colors_need_a_terminal() -> None:
