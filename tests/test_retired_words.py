@@ -42,11 +42,6 @@ DATA = (
 )
 """Recorded data and texts, pages that are made from the code's texts, and prompts, whose scores depend on every word."""
 
-NOT_YET = (
-    "tests/jobs/",
-)
-"""Files and folders that are not rewritten yet. Only remove entries."""
-
 
 def files() -> list[str]:
     """Paths of code and pages, relative to the repository."""
@@ -68,11 +63,6 @@ def retired_words(name: str) -> list[str]:
     return [f"{name}:{number}: {hit[0]}" for number, line in enumerate(lines, 1) if (hit := PATTERN.search(line))]
 
 
-@pytest.mark.parametrize("name", [name for name in files() if not name.startswith(NOT_YET)])
+@pytest.mark.parametrize("name", files())
 def test_a_file_has_no_retired_words(name: str) -> None:
     assert retired_words(name) == []
-
-
-@pytest.mark.parametrize("prefix", NOT_YET)
-def test_an_exception_is_still_needed(prefix: str) -> None:
-    assert any(retired_words(name) for name in files() if name.startswith(prefix)), "remove it from NOT_YET"
