@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def one_ray() -> Iterator[None]:
+def shared_ray_session() -> Iterator[None]:
     """Start one Ray for all runs of this process; a run that finds Ray in its process joins it and does not stop it."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in OBJECT_STORE.items():

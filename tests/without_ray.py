@@ -1,6 +1,6 @@
 """Run commands without Ray: tasks and actors are plain calls in this process, and a plan processes blocks in order.
 
-Ray takes seconds to start each worker. Tests with the fixture `one_ray` cover Ray itself.
+Ray takes seconds to start each worker. Tests with the fixture `shared_ray_session` cover Ray itself.
 """
 
 import os

@@ -50,7 +50,7 @@ def score_prompts(slm: Slm, orders: list[list[int]], count: int, result: Any) ->
     result.put(results)
 
 
-def run_in_process(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
+def invoke(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
     """Run an engine in a new process, because engines set thread counts and environment variables."""
     context = multiprocessing.get_context("spawn")
     result = context.Queue()
@@ -64,8 +64,8 @@ def run_in_process(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
 def compare_engines(dtype: str, count: int, adapter: str | None = None) -> dict[str, float]:
     """Compute the largest and mean absolute difference of log P(yes) and log P(no) between vLLM and transformers."""
     order = list(range(count))
-    (vllm,) = run_in_process(_make_slm("vllm", dtype, adapter), [order], count)
-    (reference,) = run_in_process(_make_slm("transformers", dtype, adapter), [order], count)
+    (vllm,) = invoke(_make_slm("vllm", dtype, adapter), [order], count)
+    (reference,) = invoke(_make_slm("transformers", dtype, adapter), [order], count)
     differences = np.abs(vllm - reference)
     return {
         "max": float(differences.max()),
@@ -77,8 +77,8 @@ def compare_engines(dtype: str, count: int, adapter: str | None = None) -> dict[
 def measure_noise(dtype: str, count: int) -> dict[str, float]:
     """Measure how vLLM's results change with the order of prompts, so with batches; each order gets a new engine."""
     order = list(range(count))
-    (first,) = run_in_process(_make_slm("vllm", dtype), [order], count)
-    (shuffled,) = run_in_process(_make_slm("vllm", dtype), [random.Random(1).sample(order, count)], count)
+    (first,) = invoke(_make_slm("vllm", dtype), [order], count)
+    (shuffled,) = invoke(_make_slm("vllm", dtype), [random.Random(1).sample(order, count)], count)
     odds = (first - shuffled)[:, 0] - (first - shuffled)[:, 1]
     return {
         "max": float(np.abs(first - shuffled).max()),

@@ -134,7 +134,7 @@ def start_job(logs: Path, output: Path, block_mib: float) -> tuple[Any, Any]:
     return process, queue
 
 
-def run_in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
+def invoke(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
     """Run the job to its end."""
     started = time.perf_counter()
     process, queue = start_job(logs, output, block_mib)
@@ -186,10 +186,10 @@ def main() -> None:
             if interrupt:
                 result = kill_at(logs, output, options.block_mib, rows * 99 // 100)
             else:
-                result = run_in_process(logs, output, options.block_mib)
+                result = invoke(logs, output, options.block_mib)
         print(json.dumps({"size": rows, "mib": memory.used >> 20, **result}), flush=True)
         if interrupt:
-            print(json.dumps({"size": rows, "restarted": True, **run_in_process(logs, output, options.block_mib)}), flush=True)
+            print(json.dumps({"size": rows, "restarted": True, **invoke(logs, output, options.block_mib)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ WAYS: dict[str, Callable[[Path, Slm], dict[str, Figures]]] = {
 }
 
 
-def run_in_process(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
+def invoke(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
     """Run one way in a new process; return its figures, or why it failed."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -294,7 +294,7 @@ def main() -> None:
         results_by_way: dict[str, list[Figures | str]] = {}
         for number in range(options.rounds):
             for way in options.only:
-                for name, result in run_in_process(way, logs, slm).items():
+                for name, result in invoke(way, logs, slm).items():
                     results_by_way.setdefault(name, []).append(result)
                     print(f"round {number + 1}: {name}: {result}", flush=True)
             target.write_text(

@@ -32,7 +32,7 @@ def test_names_are_unique_and_each_expected_folder_has_a_case() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_has_the_expected_output(case: Case, servers: Servers, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if case.needs_ray:
-        request.getfixturevalue("one_ray")
+        request.getfixturevalue("shared_ray_session")
     with nullcontext() if case.needs_ray else without_ray():
         outcome = check_case(case, tmp_path, servers)
     assert not outcome.fault, outcome.fault

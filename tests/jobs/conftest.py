@@ -47,8 +47,8 @@ def _without_ray() -> Iterator[None]:
         yield
 
 
-def here(*args: str | Path, stdin: str | bytes | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process. A test whose command starts Ray needs `one_ray`."""
+def invoke(*args: str | Path, stdin: str | bytes | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process. A test whose command starts Ray needs `shared_ray_session`."""
     from ragassay.jobs.cli.main import app
 
     result = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, args)), input=stdin)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, tiny, write_job
+from tests.jobs.conftest import invoke, manifest, tiny, write_job
 from tests.raises import fails
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_ray")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_ray_session")]
 
 
 def test_weights_that_cannot_be_loaded_are_one_error_message(tiny_model: str, tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_weights_that_cannot_be_loaded_are_one_error_message(tiny_model: str, tm
     (model / "model.safetensors").write_bytes(b"no weights")
     write_logs(tmp_path / "a.parquet", example_rows(3))
     config = write_job(tmp_path / "job.yaml", members={"slms": [tiny(str(model))]})
-    done = here("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
+    done = invoke("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
     fails(done, "model.engine-cannot-load")
     assert "UDF" not in done.stderr
     assert manifest(tmp_path / "out")["files"][0]["state"] == "pending"
@@ -27,7 +27,7 @@ def test_weights_that_cannot_be_loaded_are_one_error_message(tiny_model: str, tm
 
 def test_plan_runs_a_trial_of_the_engine(tiny_model: str, tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "a.parquet", example_rows(20))
-    done = here(
+    done = invoke(
         "plan", logs, "--config", write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)]}), "--seconds", "1"
     )
     assert done.returncode == 0 and "on this machine" in done.stdout and "tokens/s" in done.stdout, done.stdout + done.stderr

@@ -19,7 +19,7 @@ from tests.corpus.inputs import ALONE, REFUSED
 from tests.corpus.job import AGGREGATE, DETECTORS
 from tests.corpus.layouts import DIFFER, LAYOUTS, PASSED_THROUGH
 from tests.corpus.tally import check_row, find_control_characters, format_tally, read_column, read_raw_keys, read_scored_rows
-from tests.jobs.conftest import here, manifest, write_job
+from tests.jobs.conftest import invoke, manifest, write_job
 from tests.without_ray import without_ray
 
 ODD = "odd rows"
@@ -68,7 +68,7 @@ def score_corpus(folder: Path) -> CorpusRun:
         layout.write(logs / f"layout={layout.name}")
     settings = {"verdict": {"aggregate": AGGREGATE}, "input": {"on_bad_file": "skip"}, "splitting": {"languages": "any"}}
     job = write_job(folder / "job.yaml", settings, members={"slms": [], "detectors": DETECTORS})
-    done = here("run", logs, output, "--config", job)
+    done = invoke("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr
     rows_in = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in LAYOUTS)
     return CorpusRun(logs, output, job, done.stdout + done.stderr, read_scored_rows(output), rows_in)
@@ -147,7 +147,7 @@ def test_rows_in_are_rows_out(corpus_run: CorpusRun) -> None:
 @pytest.mark.slow
 def test_a_second_run_skips_all_rows_under_any_spelling_of_the_input(corpus_run: CorpusRun, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (corpus_run.output / "raw").rglob("*")}
-    done = here("run", corpus_run.logs, corpus_run.output, "--config", corpus_run.job)
+    done = invoke("run", corpus_run.logs, corpus_run.output, "--config", corpus_run.job)
     assert done.returncode == 0 and f"{corpus_run.rows_in:,} skipped" in done.stdout, done.stdout + done.stderr
     (tmp_path / "link").symlink_to(corpus_run.logs)
     for spelled in (f"{corpus_run.logs}/../logs", tmp_path / "link", corpus_run.logs.as_uri(), f"{corpus_run.logs}/."):

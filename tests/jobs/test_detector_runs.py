@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import example_rows, write_logs
 from tests.golden.servers import serve as servers
-from tests.jobs.conftest import here, manifest, read_rows, write_job
+from tests.jobs.conftest import invoke, manifest, read_rows, write_job
 from tests.raises import fails
 
 DETECTORS = [
@@ -24,7 +24,7 @@ def members(output: Path, name: str) -> dict[str, Any]:
 
 
 def run(logs: Path, output: Path, job: Path) -> str:
-    done = here("run", logs, output, "--config", job)
+    done = invoke("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -57,14 +57,14 @@ def test_repeated_runs_without_an_slm(tmp_path: Path) -> None:
         if second[question]["response"] == first_run[question]["response"]:
             assert second[question]["members"] == first_run[question]["members"]
     assert manifest(output)["runs"][-1]["fit"]["weights"] == {"entities": 0.5, "novelty": 0.5, "near": 0.0}
-    compared = here("compare", output, "--last", "20", "--config", job)
+    compared = invoke("compare", output, "--last", "20", "--config", job)
     assert compared.returncode == 0 and "flags of each member in the latest 20 responses" in compared.stdout
-    ordered = here("compare", output, "--last", "5", "--order-by", "tenant")
+    ordered = invoke("compare", output, "--last", "5", "--order-by", "tenant")
     assert ordered.returncode == 0
-    fails(here("compare", output, "--order-by", "nothing"), "output.no-column", "'nothing'")
+    fails(invoke("compare", output, "--order-by", "nothing"), "output.no-column", "'nothing'")
 
     other = write_job(tmp_path / "other.yaml", members={"slms": [], "detectors": DETECTORS[:1]})
-    refused = here("run", logs, output, "--config", other)
+    refused = invoke("run", logs, output, "--config", other)
     fails(refused, "output.other-settings", "detectors.novelty")
 
 
@@ -98,7 +98,7 @@ def test_a_missing_dependency_of_a_detector_is_an_error_before_the_run(
     tmp_path: Path, detector: dict[str, Any], code: str
 ) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(2))
-    done = here(
+    done = invoke(
         "run",
         logs,
         tmp_path / "out",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.addresses import check_addresses, make_watched_env
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, ragassay, write_job
+from tests.jobs.conftest import invoke, manifest, ragassay, write_job
 from tests.without_ray import without_ray
 
 PHASES = ["checking", "loading", "reading", "waiting", "scoring", "counting", "deciding", "done"]
@@ -50,8 +50,8 @@ def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_an
     check_addresses(tmp_path)
 
     with without_ray():
-        again = here("--log-format", "json", "run", logs, output, "--config", config)
-        finalize = here("--log-format", "json", "finalize", output, "--config", config)
+        again = invoke("--log-format", "json", "run", logs, output, "--config", config)
+        finalize = invoke("--log-format", "json", "finalize", output, "--config", config)
     assert {line["phase"] for line in progress(again.stderr)} == {"checking", "counting", "done"}, "no row is left to score"
     partitions = [(line["done"], line["total"]) for line in progress(finalize.stderr) if line["stage"] == "verdicts"]
     assert partitions[-1] == (1, 1)

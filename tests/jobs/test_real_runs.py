@@ -15,7 +15,7 @@ import yaml
 from ragassay.jobs.config.verdict import DEFAULT_SENTENCE
 from tests.conftest import HANDBOOK, write_logs
 from tests.job_settings import merged
-from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, tiny, write_job
+from tests.jobs.conftest import invoke, manifest, ragassay, read_rows, read_table, tiny, write_job
 from tests.raises import fails
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
@@ -30,7 +30,7 @@ def day_rows(day: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def handbook_day(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def handbook_day(shared_ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Rows of two days of the bundled logs, scored by the bundled SLM: the output and the job file."""
     folder = tmp_path_factory.mktemp("handbook")
     for day in DAYS:
@@ -41,7 +41,7 @@ def handbook_day(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tup
         verdict={"aggregate": {"positive": "clip"}, "threshold": {"quantile": 0.5}},
         runtime={"block_mib": 0.02},
     )
-    done = here("run", folder / "logs", folder / "out", "--config", config)
+    done = invoke("run", folder / "logs", folder / "out", "--config", config)
     assert done.returncode == 0 and "Warning" not in done.stderr, done.stdout + done.stderr
     return folder / "out", config
 
@@ -134,7 +134,7 @@ def test_scores_follow_from_the_raw_values_by_the_formulas(handbook_day: tuple[P
 
 def test_plan_forecasts_the_tokens_that_the_engine_computed(handbook_day: tuple[Path, Path]) -> None:
     output, config = handbook_day
-    done = here("plan", config.parent / "logs", "--config", config, "--seconds", "0")
+    done = invoke("plan", config.parent / "logs", "--config", config, "--seconds", "0")
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("tokens smollm2"))
     used = manifest(output)["runs"][0]["usage"]["smollm2"]
@@ -158,7 +158,7 @@ def test_neither_row_order_nor_a_second_pool_changes_scores(
         tmp_path / "both.yaml",
         **merged(job, {"members": {"slms": [*job["members"]["slms"], second_slm]}, "runtime": {"block_mib": 0.5}}),
     )
-    done = here("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
+    done = invoke("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
     assert done.returncode == 0, done.stdout + done.stderr
     fits = manifest(tmp_path / "out")["runs"][-1]["fit"]["members"]
     averaged = read_rows(tmp_path / "out")
@@ -168,7 +168,7 @@ def test_neither_row_order_nor_a_second_pool_changes_scores(
         expected = np.mean(z, axis=0)[has_score(row)]
         assert [s["score"] for s in row["sentences"] if not s["repeats"]] == pytest.approx(expected, abs=1e-4)
 
-    alone = here("finalize", tmp_path / "out", "--config", config)
+    alone = invoke("finalize", tmp_path / "out", "--config", config)
     assert alone.returncode == 0, alone.stdout + alone.stderr
     a, b = ({r["row_id"]: r for r in read_rows(folder)} for folder in (output, tmp_path / "out"))
     assert set(a) == set(b)
@@ -184,7 +184,7 @@ def test_neither_row_order_nor_a_second_pool_changes_scores(
 def test_the_next_run_skips_scored_rows(handbook_day: tuple[Path, Path]) -> None:
     output, config = handbook_day
     before = {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")}
-    done = here("run", config.parent / "logs", output, "--config", config)
+    done = invoke("run", config.parent / "logs", output, "--config", config)
     assert done.returncode == 0 and f"{ROWS} skipped" in done.stdout
     assert {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")} == before
 
@@ -201,7 +201,7 @@ def test_finalize_with_other_settings_needs_no_model(
             members={"slms": slms},
             verdict={"aggregate": {"mean": "min", "positive": "none"}, "threshold": {"value": threshold}},
         )
-        done = here("finalize", output, "--config", config)
+        done = invoke("finalize", output, "--config", config)
         assert done.returncode == 0, done.stderr
         rows = read_rows(output)
         assert {r["verdict"] for r in rows} == {"supported" if threshold < 0 else "hallucinated"}
@@ -214,7 +214,7 @@ def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp
         tmp_path / "other.yaml",
         members={"slms": [{"name": "smollm2", "dtype": "float32", "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}]},
     )
-    done = here("run", handbook_day[1].parent / "logs", handbook_day[0], "--config", config)
+    done = invoke("run", handbook_day[1].parent / "logs", handbook_day[0], "--config", config)
     fails(done, "output.other-settings", "members.slms.smollm2.prompt")
 
 
@@ -225,5 +225,5 @@ def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path], tmp_path
     output, config = handbook_day
     impatient = write_job(tmp_path / "job.yaml", yaml.safe_load(config.read_text()), runtime={"wait_minutes": 0})
     with lock_output(open_folder(str(output))):
-        done = here("run", config.parent / "logs", output, "--config", impatient)
+        done = invoke("run", config.parent / "logs", output, "--config", impatient)
     fails(done, "output.locked")

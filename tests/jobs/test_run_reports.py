@@ -14,7 +14,7 @@ from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 from ragassay.pipeline.stages import finalize as finalize_stage
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import Run
-from tests.jobs.conftest import here, manifest, read_rows, write_job
+from tests.jobs.conftest import invoke, manifest, read_rows, write_job
 from tests.raises import raises
 
 GOOD, SCORING, FINALIZE = "It is so.", "a bug in scoring", "a bug in finalize"
@@ -77,7 +77,7 @@ class RunFolder:
     def run_command(self, name: str) -> str:
         """Run a command and return its stderr, which is empty if it succeeds."""
         logs = () if name == "finalize" else (self.folder / "logs",)
-        done = here(name, *logs, self.output, "--config", self.config)
+        done = invoke(name, *logs, self.output, "--config", self.config)
         assert done.returncode == bool(done.stderr), done.stderr
         return done.stderr
 
@@ -120,7 +120,7 @@ def test_errors_count_after_a_run_was_killed_between_score_and_decide(
     folder.add_logs("a.parquet", GOOD, GOOD, bug)
     with monkeypatch.context() as patched:
         patched.setattr("ragassay.jobs.run.decide.write_verdicts", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert here("run", folder.folder / "logs", folder.output, "--config", folder.config).returncode == 130
+        assert invoke("run", folder.folder / "logs", folder.output, "--config", folder.config).returncode == 130
     for _ in range(2):
         assert "1 of the 3 rows" in folder.run_command("run")
 
@@ -151,7 +151,7 @@ def test_the_limit_is_compared_as_a_decimal_number(share: float, errors: int, pa
 def test_the_summary_mentions_verdicts_of_rows_that_an_earlier_run_scored(folder: RunFolder) -> None:
     folder.add_logs("a.parquet", *[GOOD] * 20)
     assert folder.run_command("score") == ""
-    summary = here("run", folder.folder / "logs", folder.output, "--config", folder.config).stdout
+    summary = invoke("run", folder.folder / "logs", folder.output, "--config", folder.config).stdout
     assert "verdicts belong to rows that an earlier run scored" in summary and "flagged    0" not in summary
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, read_rows, read_table, tiny, write_job
+from tests.jobs.conftest import invoke, manifest, read_rows, read_table, tiny, write_job
 from tests.raises import fails
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_ray")]
@@ -36,7 +36,7 @@ def test_rows_that_cannot_be_scored_stay_in_the_output(tiny_model: str, tmp_path
     uncertainty = {"name": "attenhscore", "model": tiny_model, "engine": engine}
     members = {"slms": [tiny(tiny_model)], "uncertainty": [uncertainty]}
     config = write_job(tmp_path / "job.yaml", members=members, input={"on_bad_file": "skip"})
-    done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    done = invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 in = 5 scored + 7 failed + 0 skipped" in done.stdout and "b.parquet" in done.stdout
     out = {r["row_id"]: r for r in read_rows(tmp_path / "out")}
@@ -60,7 +60,7 @@ def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> N
     logs = write_logs(tmp_path / "logs.parquet", example_rows(40), row_group_size=10)
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [NOVELTY]})
     output = tmp_path / "out"
-    assert here("score", logs, output, "--config", config).returncode == 0
+    assert invoke("score", logs, output, "--config", config).returncode == 0
     raw = {path: path.stat().st_mtime_ns for path in (output / "raw").rglob("*.parquet")}
     # The state after the crash: all rows are committed, and the manifest does not contain them yet.
     state = manifest(output)
@@ -68,7 +68,7 @@ def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> N
     (output / "manifest.json").write_text(json.dumps(state))
     (output / "_checkpoint").mkdir()
     pq.write_table(read_table(output, "raw").select(["row_key"]), output / "_checkpoint" / "0.parquet")
-    done = here("run", logs, output, "--config", config)
+    done = invoke("run", logs, output, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "40 of them already committed" in done.stdout + done.stderr
     assert {path: path.stat().st_mtime_ns for path in (output / "raw").rglob("*.parquet")} == raw
@@ -79,12 +79,12 @@ def test_an_unreadable_file_is_scored_when_it_is_readable(tmp_path: Path) -> Non
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(3))
     (tmp_path / "logs" / "b.parquet").write_text("no parquet")
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [NOVELTY]}, input={"on_bad_file": "skip"})
-    first = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    first = invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     assert first.returncode == 0 and "3 in = 3 scored" in first.stdout and "b.parquet" in first.stdout
     write_logs(tmp_path / "logs" / "b.parquet", example_rows(2, start=3))
-    second = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    second = invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     assert second.returncode == 0 and "5 in = 2 scored + 0 failed + 3 skipped" in second.stdout
     assert len({r["row_id"] for r in read_rows(tmp_path / "out")}) == 5
     write_logs(tmp_path / "logs" / "b.parquet", example_rows(3, start=3))
-    changed = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    changed = invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     fails(changed, "input.changed-file")

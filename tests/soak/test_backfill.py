@@ -16,11 +16,11 @@ from ragassay.jobs.scoring.stages import make_stages
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, read_rows, write_job
+from tests.jobs.conftest import invoke, manifest, read_rows, write_job
 from tests.jobs.scoring.test_private import read_all_text
 from tests.soak.results import Result, record
 
-pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("one_ray")]
+pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("shared_ray_session")]
 
 DAYS, FILES, ROWS = 6, 2, 100
 TOTAL = DAYS * FILES * ROWS
@@ -49,7 +49,7 @@ def read_raw(output: Path) -> dict[str, Any]:
 def run_until_done(logs: Path, output: Path, job: Path, options: list[str], limit: int = 60) -> int:
     """Repeat the command until no rows are deferred; return the number of commands."""
     for command_count in range(1, limit):
-        result = here("run", logs, output, "--config", job, *options)
+        result = invoke("run", logs, output, "--config", job, *options)
         assert result.returncode == 0, result.stdout + result.stderr
         counts = re.search(r"([\d,]+) in = ([\d,]+) scored \+ ([\d,]+) failed \+ ([\d,]+) skipped", result.stdout)
         assert counts is not None
@@ -74,7 +74,7 @@ def compare_with_whole(name: str, output: Path, whole: Mapping[str, Any], note: 
 
 def test_budgets_partitions_and_samples_give_the_rows_of_one_run(tmp_path: Path) -> None:
     logs, job = write_logs_of_days(tmp_path / "logs"), write_detector_job(tmp_path)
-    result = here("run", logs, tmp_path / "whole", "--config", job)
+    result = invoke("run", logs, tmp_path / "whole", "--config", job)
     assert result.returncode == 0, result.stdout + result.stderr
     whole = read_raw(tmp_path / "whole")
     assert len(whole) == TOTAL
@@ -90,13 +90,13 @@ def test_budgets_partitions_and_samples_give_the_rows_of_one_run(tmp_path: Path)
     output = tmp_path / "mixed"
     run_until_done(logs, output, job, ["--partitions", "dt>=2026-11-04", "--order", "oldest"])
     assert {str(row["dt"]) for row in read_rows(output)} == {f"2026-11-0{day}" for day in (4, 5, 6)}
-    here("run", logs, output, "--config", job, "--budget-rows", "45", "--partitions", "dt<2026-11-03 and dt!=2026-11-01")
+    invoke("run", logs, output, "--config", job, "--budget-rows", "45", "--partitions", "dt<2026-11-03 and dt!=2026-11-01")
     run_until_done(logs, output, job, ["--fraction", "0.2", "--budget-rows", "100"])
     run_until_done(logs, output, job, ["--fraction", "0.5"])
     some = read_raw(output)
     assert 600 + 0.35 * 600 < len(some) < 600 + 0.65 * 600
     assert {name: whole[name] for name in some} == some
-    assert here("finalize", output, "--config", job).returncode == 0
+    assert invoke("finalize", output, "--config", job).returncode == 0
     run_until_done(logs, output, job, [])
     compare_with_whole("a backfill by partitions, then samples of 0.2 and 0.5, then all", output, whole, "4 commands")
 
@@ -120,7 +120,7 @@ class SlowModel(Stage):
 def test_budget_hours_give_the_rows_of_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks that wait for a model at the deadline are dropped and read again."""
     logs, job, output = write_logs_of_days(tmp_path / "logs"), write_detector_job(tmp_path), tmp_path / "out"
-    assert here("run", logs, tmp_path / "whole", "--config", job).returncode == 0
+    assert invoke("run", logs, tmp_path / "whole", "--config", job).returncode == 0
 
     def make_slow_stages(*arguments: Any) -> list[Stage]:
         split, *others = make_stages(*arguments)
@@ -130,7 +130,7 @@ def test_budget_hours_give_the_rows_of_one_run(tmp_path: Path, monkeypatch: pyte
     seconds, cut_runs, overrun = 15.0, 0, 0.0
     for _ in range(40):
         start = time.monotonic()
-        result = here("run", logs, output, "--config", job, "--budget-hours", str(seconds / 3600), "--order", "newest")
+        result = invoke("run", logs, output, "--config", job, "--budget-hours", str(seconds / 3600), "--order", "newest")
         elapsed = time.monotonic() - start
         assert result.returncode == 0, result.stdout + result.stderr
         deferred = manifest(output)["runs"][-1]["deferred"]
@@ -168,7 +168,7 @@ def test_outputs_contain_no_dropped_text_and_no_redacted_address(tmp_path: Path,
         job = write_job(
             tmp_path / "job.yaml", settings, members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.05}
         )
-        result = here("run", tmp_path / "logs", output, "--config", job)
+        result = invoke("run", tmp_path / "logs", output, "--config", job)
         assert result.returncode == 0, result.stdout + result.stderr
         text = read_all_text(output)
         assert not [word for word in banned if word in text]

@@ -21,7 +21,7 @@ from tests.jobs.conftest import (
     COMMAND,
     committed_rows,
     environment,
-    here,
+    invoke,
     manifest,
     read_rows,
     start,
@@ -167,7 +167,7 @@ def check_kills(slm: dict[str, Any], tmp_path: Path) -> None:
     assert manifest(output)["runs"][-1]["finished"] is None
     write_logs(tmp_path / "other" / "dt=3" / "a.parquet", example_rows(1))
     for args in (("run", tmp_path / "other", output), ("finalize", output)):
-        fails(here(*args, "--config", config), "output.unfinished-run")
+        fails(invoke(*args, "--config", config), "output.unfinished-run")
 
     second = start("--log-format", "json", "run", tmp_path / "logs", output, "--config", config, log=tmp_path / "second.log")
     wait_for(lambda: committed_rows(output) > committed + 100, second)

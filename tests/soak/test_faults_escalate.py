@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.chat_server import Reply
-from tests.jobs.conftest import committed_rows, here, manifest, ragassay, start, wait_for, write_job
+from tests.jobs.conftest import committed_rows, invoke, manifest, ragassay, start, wait_for, write_job
 from tests.jobs.second_pass.escalate.conftest import (
     Judge,
     check_verdicts,
@@ -76,5 +76,5 @@ def test_a_resumed_escalate_keeps_committed_answers(scored: Path, judge: Judge, 
     assert (record["chosen"], record["decided"], record["sent"]) == (len(wanted),) * 3
     assert record["usage"]["prompts"] == sum(row["usage"]["prompts"] for row in read_escalated(scored).values())
     total = len(answered)
-    assert here("escalate", scored, "--config", config).returncode == 0 and len(answered) == total
+    assert invoke("escalate", scored, "--config", config).returncode == 0 and len(answered) == total
     assert not (scored / "_escalating").exists()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.chat_server import Reply
-from tests.jobs.conftest import here, manifest, ragassay, start, wait_for
+from tests.jobs.conftest import invoke, manifest, ragassay, start, wait_for
 from tests.jobs.second_pass.explain.conftest import read_explanations, read_flags, read_question, reply_honestly
 from tests.jobs.second_pass.explain.test_explain import Model
 
@@ -44,4 +44,4 @@ def test_a_resumed_explain_sends_no_question_twice(flagged: Path, model: Model, 
     (run,) = manifest(flagged)["explained"]
     assert run["questions"] == len(answered) and run["dollars"] == pytest.approx(960 * len(answered) / 1_000_000)
     assert not answers_folder.exists() or not list(answers_folder.iterdir())
-    assert here("explain", flagged, "--config", config).returncode == 0 and len(answered) == len(read_flags(flagged))
+    assert invoke("explain", flagged, "--config", config).returncode == 0 and len(answered) == len(read_flags(flagged))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.corpus import rows as odd
 from tests.corpus.tally import read_scored_rows
-from tests.jobs.conftest import here, ragassay
+from tests.jobs.conftest import invoke, ragassay
 from tests.jobs.test_corpus import check_classes, score_corpus, write_rows
 from tests.without_ray import without_ray
 
@@ -19,13 +19,13 @@ def test_odd_rows_through_the_default_job(tmp_path: Path, capsys: pytest.Capture
     short = {kind: [row for row in rows if len(str(row)) < 500][:1] for kind, rows in odd.ROWS.items()}
     write_rows(tmp_path / "logs", {kind: rows for kind, rows in short.items() if rows})
     tried = {kind: len(rows) for kind, rows in short.items()}
-    for command, done in ((ragassay, "0 skipped"), (here, f"{sum(tried.values())} skipped")):
+    for command, done in ((ragassay, "0 skipped"), (invoke, f"{sum(tried.values())} skipped")):
         run = command("run", tmp_path / "logs", tmp_path / "out")
         assert run.returncode == 0 and done in run.stdout, run.stderr
     check_classes(read_scored_rows(tmp_path / "out"), tried, capsys)
 
 
-def test_the_corpus_has_the_same_rows_with_ray_and_without(tmp_path: Path, one_ray: None) -> None:
+def test_the_corpus_has_the_same_rows_with_ray_and_without(tmp_path: Path, shared_ray_session: None) -> None:
     with_ray = score_corpus(tmp_path / "with")
     with without_ray():
         in_process = score_corpus(tmp_path / "without")

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from ragassay.jobs.integrations.publish import http
 from ragassay.jobs.run import finalize_job
-from tests.jobs.conftest import here, read_rows, start, write_job
+from tests.jobs.conftest import invoke, read_rows, start, write_job
 from tests.jobs.evaluation.conftest import MIXED, job, raw_row, write_output
 from tests.soak.results import Result, record
 from tests.soak.tool_processes import get, post, run_mlflow, run_phoenix, send_traces
@@ -80,7 +80,7 @@ class RealTool:
     unknown: set[str]
 
     def publish(self, output: Path, name: str, *more: str, url: str = "") -> Any:
-        return here(*self.command(output, name, url=url), *more)
+        return invoke(*self.command(output, name, url=url), *more)
 
     def command(self, output: Path, name: str, url: str = "", **settings: Any) -> list[str | Path]:
         publishing = {"name": name, **self.settings, **settings}

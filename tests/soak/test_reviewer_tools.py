@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.jobs.evaluation.conftest import job, labeled_days, write_output
 from tests.soak.own_venv import make_venv
 from tests.soak.results import REPO, Result, record
@@ -57,7 +57,7 @@ def run_script(script: str, *args: str | Path) -> Any:
 
 def test_label_studio_accepts_tasks_and_predictions(output: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.json"
-    assert here("export", output, tasks, "--format", "label-studio").returncode == 0
+    assert invoke("export", output, tasks, "--format", "label-studio").returncode == 0
     (tmp_path / "config.xml").write_text(read_labeling_interface())
     count, faults = run_script(LABEL_STUDIO, tmp_path / "config.xml", tasks)
     expected = len(json.loads(tasks.read_text()))
@@ -67,7 +67,7 @@ def test_label_studio_accepts_tasks_and_predictions(output: Path, tmp_path: Path
 
 def test_argilla_reads_the_records(output: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "records.json"
-    assert here("export", output, tasks, "--format", "argilla").returncode == 0
+    assert invoke("export", output, tasks, "--format", "argilla").returncode == 0
     expected = json.loads(tasks.read_text())
     count, suggestions, first, name = run_script(ARGILLA, tasks)
     assert (count, suggestions, name) == (len(expected), len(expected), expected[0]["id"])

@@ -14,12 +14,12 @@ import pytest
 
 from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import example_rows, free_port
-from tests.jobs.conftest import here, manifest, ragassay, read_rows, start, wait_for, write_job
+from tests.jobs.conftest import invoke, manifest, ragassay, read_rows, start, wait_for, write_job
 from tests.jobs.integrations.lineage.test_events import Server, server  # noqa: F401
 from tests.raises import fails
 from tests.soak.results import Result, record
 
-pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("one_ray")]
+pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("shared_ray_session")]
 
 NOVELTY = {"name": "novelty", "kind": "novelty"}
 HALF = 600
@@ -52,7 +52,7 @@ def write_novelty_job(tmp_path: Path, **settings: Any) -> Path:
 
 
 def run_job(source: Path | str, output: Path, config: Path) -> str:
-    result = here("run", source, output, "--config", config)
+    result = invoke("run", source, output, "--config", config)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -111,7 +111,7 @@ def test_runs_over_a_merged_and_vacuumed_delta_table_score_each_row_once(tmp_pat
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
     DeltaTable(table).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     assert "500 in = 500 scored" in run_job(table, output, config)
-    gone = here("run", table, tmp_path / "other", "--config", write_novelty_job(tmp_path, input={"version": 0}))
+    gone = invoke("run", table, tmp_path / "other", "--config", write_novelty_job(tmp_path, input={"version": 0}))
     fails(gone, "input.vacuumed")
     record_rows(
         "Delta, MERGE with a change data feed, vacuumed", output, list_ids(0, 2 * HALF - 100), "500 rows inserted, 100 updated"
@@ -173,7 +173,7 @@ def test_runs_over_hugging_face_data_sets_score_each_row_once(tmp_path: Path) ->
     assert list((folder / "first" / "train").glob("cache-*.arrow"))
     run_job(folder, output, config)
     Dataset.from_list(make_rows(HALF + 100)).shuffle(seed=1).save_to_disk(folder / "second")
-    refused = here("run", folder, output, "--config", config)
+    refused = invoke("run", folder, output, "--config", config)
     assert refused.returncode == 1 and "partition" in refused.stderr  # one has splits, the other has none
     assert "600 in = 600 scored" in run_job(folder / "second", output, config)
     assert "600 skipped" in run_job(folder / "second", output, config)
@@ -308,19 +308,19 @@ def test_verdicts_written_repeatedly_and_after_a_kill_occur_once(kind: str, tmp_
     begun = sum(state()[1].values())
     expected = list_ids(0, 1200)
     for _ in range(2):
-        result = here("table", output, "--table", target, "--config", config)
+        result = invoke("table", output, "--table", target, "--config", config)
         assert result.returncode == 0, result.stdout + result.stderr
     version, found, _ = state()
     lost, twice = len(expected - set(found)), sum(found.values()) - len(found)
-    again = here("table", output, "--table", target, "--config", config)
+    again = invoke("table", output, "--table", target, "--config", config)
     assert "0 rows in 0 partition(s) written; 8 unchanged" in again.stdout and state()[:2] == (version, found)
     other = write_job(
         tmp_path / "new.yaml",
         members={"slms": [], "detectors": [NOVELTY]},
         verdict={"threshold": {"value": 0.123}},
     )
-    assert here("finalize", output, "--config", other).returncode == 0
-    assert "1,200 rows in 8 partition(s) written" in here("table", output, "--table", target, "--config", config).stdout
+    assert invoke("finalize", output, "--config", other).returncode == 0
+    assert "1,200 rows in 8 partition(s) written" in invoke("table", output, "--table", target, "--config", config).stdout
     _, after, thresholds = state()
     lost, twice = lost + len(expected - set(after)), twice + sum(after.values()) - len(after)
     note = f"killed when {begun} rows were there; three times more, the last two without effect; then new verdicts over the old"
@@ -340,7 +340,7 @@ def test_runs_send_events_to_an_openlineage_server(tmp_path: Path, server: Serve
     broken = write_job(
         tmp_path / "bad.yaml", settings, members={"slms": [], "detectors": [{"name": "other", "kind": "novelty"}]}
     )
-    assert here("run", table, output, "--config", broken).returncode == 1
+    assert invoke("run", table, output, "--config", broken).returncode == 1
     events = server.events
     assert [event["eventType"] for event in events] == ["START", "COMPLETE", "START", "COMPLETE", "START", "FAIL"]
     row_counts = [event["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] for event in events[1::2][:2]]

@@ -10,7 +10,7 @@ import pytest
 
 from ragassay.jobs.cli.answer_input import parse_answers
 from ragassay.schemas.columns import SCORED_FIELDS
-from tests.jobs.conftest import COMMAND, environment, here, ragassay
+from tests.jobs.conftest import COMMAND, environment, invoke, ragassay
 from tests.raises import fails, raises
 
 FARE: dict[str, Any] = {
@@ -104,15 +104,15 @@ def test_pyarrow_imports_pandas_at_its_first_array() -> None:
     ],
 )
 def test_input_that_is_not_an_answer_is_an_error_that_names_the_fault(text: str | bytes, code: str, named: str) -> None:
-    done = here("check", "--fast", stdin=text)
+    done = invoke("check", "--fast", stdin=text)
     fails(done, code, named)
     assert done.returncode == 1 and done.stdout == ""
 
 
 def test_contradictory_or_missing_input_is_an_error(tmp_path: Path) -> None:
-    fails(here("check", "--fast", "--response", "r"), "check.missing-field", "'context'")
-    fails(here("check", "--fast", tmp_path / "a.json", "--response", "r"), "check.given-twice")
-    fails(here("check", "--fast", tmp_path / "none.json"), "check.unreadable-file", "none.json")
+    fails(invoke("check", "--fast", "--response", "r"), "check.missing-field", "'context'")
+    fails(invoke("check", "--fast", tmp_path / "a.json", "--response", "r"), "check.given-twice")
+    fails(invoke("check", "--fast", tmp_path / "none.json"), "check.unreadable-file", "none.json")
 
 
 def test_json_objects_may_share_a_line_or_span_several() -> None:

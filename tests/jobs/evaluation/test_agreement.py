@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import invoke, read_rows
 from tests.raises import fails
 
 S, U, N = "supported", "unsupported", "unsure"
@@ -29,7 +29,7 @@ def test_agreement_prints_kappa_and_writes_disagreements(scored: Path, tmp_path:
     second = dict(zip(ids, [S, U, U, U, S, S, S, S, U, U, N, S], strict=True))
     day = f"dt={rows[0]['dt']}"
     a, b = write(tmp_path / "a.jsonl", "ana", first, partition=day), write(tmp_path / "b.jsonl", "ben", second, partition=day)
-    done = here("--log-format", "json", "agreement", a, b, "--output", scored, "--out", tmp_path / "talk.jsonl")
+    done = invoke("--log-format", "json", "agreement", a, b, "--output", scored, "--out", tmp_path / "talk.jsonl")
     assert done.returncode == 0, done.stderr
     sure = [(first[i], second[i]) for i in ids if N not in (first[i], second[i])]
     assert f"{cohen_kappa_score(*zip(*sure, strict=True)):.3f}" in done.stdout and "8 of 10, 80.0%" in done.stdout
@@ -44,14 +44,14 @@ def test_every_pair_of_reviewers_is_compared(tmp_path: Path) -> None:
     span = {"start": 3, "end": 9}
     labels = {"ana": S, "ben": S, "eve": U}
     files = [write(tmp_path / f"{reviewer}.jsonl", reviewer, {"x": label}, **span) for reviewer, label in labels.items()]
-    done = here("agreement", *files, "--out", tmp_path / "talk.jsonl")
+    done = invoke("agreement", *files, "--out", tmp_path / "talk.jsonl")
     assert done.returncode == 0 and all(pair in done.stdout for pair in ("ana       ben", "ana       eve", "ben       eve"))
     assert json.loads((tmp_path / "talk.jsonl").read_text()) == {"row_id": "x", **span, "labels": labels}
 
 
 def test_unnamed_reviewers_are_distinguished_by_file(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a.jsonl", None, {"x": S}), write(tmp_path / "b.jsonl", None, {"x": S})
-    done = here("agreement", a, b)
+    done = invoke("agreement", a, b)
     assert done.returncode == 0 and "undefined: a single label" in done.stdout and "a.jsonl" in done.stdout
 
 
@@ -72,7 +72,7 @@ def test_unusable_files_are_refused(tmp_path: Path, arguments: list[str], code: 
     write(tmp_path / "b.jsonl", "ben", {"x": U})
     write(tmp_path / "empty.jsonl", "ben", {})
     before = (tmp_path / "a.jsonl").read_bytes()
-    fails(here("agreement", *arguments), code)
+    fails(invoke("agreement", *arguments), code)
     assert (tmp_path / "a.jsonl").read_bytes() == before
 
 
@@ -80,7 +80,7 @@ def test_files_of_another_output_are_refused(scored: Path, tmp_path: Path) -> No
     a, b = (
         write(tmp_path / f"{reviewer}.jsonl", reviewer, {"elsewhere": label}) for reviewer, label in (("ana", S), ("ben", U))
     )
-    done = here("agreement", a, b, "--output", scored)
+    done = invoke("agreement", a, b, "--output", scored)
     fails(done, "labels.of-other-rows")
-    done = here("agreement", a, b, "--out", scored / "scored" / "talk.jsonl", "--output", scored)
+    done = invoke("agreement", a, b, "--out", scored / "scored" / "talk.jsonl", "--output", scored)
     fails(done, "output.file-inside")

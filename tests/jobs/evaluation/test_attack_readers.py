@@ -25,7 +25,7 @@ from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.pipeline.slm.judge import Judge
 from ragassay.schemas.manifest import Manifest
-from tests.jobs.conftest import here, write_job
+from tests.jobs.conftest import invoke, write_job
 from tests.jobs.evaluation.conftest import DAYS, job
 from tests.raises import fails, raises
 from tests.without_ray import without_ray
@@ -68,7 +68,7 @@ def thresholds(folder: Folder, between: Callable[[], None] = lambda: None) -> li
 def read(name: str, output: Path, to: Path) -> Any:
     to.mkdir(exist_ok=True)
     write_job(Path(f"{to}-job.yaml"), evaluation={"resamples": 0})
-    return here(name, output, *(option.format(to=to) for option in READERS[name]))
+    return invoke(name, output, *(option.format(to=to) for option in READERS[name]))
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -261,7 +261,7 @@ def test_attack_a_read_only_output_can_be_read(read_only: Path, tmp_path: Path, 
 @pytest.mark.parametrize("name", ["report", "review", "calibrate"])
 def test_writing_into_a_read_only_output_fails(read_only: Path, name: str) -> None:
     options = [option for option in READERS[name] if option != "--out" and "{to}" not in option]
-    done = here(name, read_only, *options)
+    done = invoke(name, read_only, *options)
     fails(done, "options.out-not-writable", "Permission denied")
 
 

@@ -17,7 +17,7 @@ from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.calibration.target import parse_target
 from ragassay.schemas.calibration import Calibration
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import invoke, read_rows
 from tests.jobs.evaluation.conftest import DAYS, ITEMS, job
 from tests.raises import raises
 
@@ -150,7 +150,7 @@ def test_a_calibration_is_refused_for_other_scores(scored: Path, precise: Calibr
 def test_calibrate_reads_reviewed_sentences(scored: Path, tmp_path: Path) -> None:
     """Flagged sentences are exported, a reviewer labels them, and `calibrate` reads the file."""
     flagged = tmp_path / "flagged.parquet"
-    assert here("export", scored, flagged, "--format", "flagged").returncode == 0
+    assert invoke("export", scored, flagged, "--format", "flagged").returncode == 0
     table = pq.read_table(flagged)
     truth = {row["row_id"]: row["spans"] for row in read_rows(scored) if row["spans"] is not None}
     verdicts = [
@@ -158,7 +158,7 @@ def test_calibrate_reads_reviewed_sentences(scored: Path, tmp_path: Path) -> Non
     ]
     filled = table.set_column(table.schema.get_field_index("supported"), "supported", pa.array(verdicts))
     pq.write_table(filled, tmp_path / "reviewed.parquet")
-    done = here(
+    done = invoke(
         "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target", "flag-recall>=0.8",
         "--out", tmp_path / "c.json",
     )  # fmt: skip

@@ -14,7 +14,7 @@ from ragassay.jobs.verdicts.drift import check_drift
 from ragassay.pipeline.verdict.moments import compute_moments
 from ragassay.schemas.manifest import Manifest, PartitionVerdicts
 from ragassay.schemas.stats import PartitionStats
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.jobs.evaluation.conftest import job
 
 
@@ -104,12 +104,12 @@ def test_the_command_prints_the_comparison(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
     manifest = read_manifest(folder)
     assert not check_drift(job().verdict, manifest, read_partition_stats(folder, read_member_values(manifest))).drifted
-    done = here("drift", scored_once, "--fail-on-drift")
+    done = invoke("drift", scored_once, "--fail-on-drift")
     assert done.returncode == 0 and "dt=2026-11-07 against 5 earlier partition(s), from dt=2026-11-02" in done.stdout
 
 
 def test_drift_sets_the_exit_code(scored_once: Path, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("verdict: {drift: {ks: 0.0001}}\n")
-    done = here("drift", scored_once, "--config", tmp_path / "job.yaml", "--fail-on-drift")
+    done = invoke("drift", scored_once, "--config", tmp_path / "job.yaml", "--fail-on-drift")
     assert done.returncode == 3 and "drifted" in done.stdout
-    assert here("drift", scored_once, "--config", tmp_path / "job.yaml").returncode == 0
+    assert invoke("drift", scored_once, "--config", tmp_path / "job.yaml").returncode == 0

@@ -15,7 +15,7 @@ from ragassay.jobs.report.review.sample import draw_sample
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.estimate import Estimate
 from ragassay.schemas.review import MIN_PROBABILITY
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import invoke, read_rows
 from tests.jobs.evaluation.conftest import DAYS, ITEMS
 from tests.raises import fails, raises
 
@@ -243,8 +243,8 @@ def test_values_without_labels_have_counts_and_too_many_are_refused(
 def test_the_command_prints_the_estimate(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     write(tmp_path / "r.jsonl", lines_of(rows[::4]))
     options = ("--labels", tmp_path / "r.jsonl", "--slice", "tenant", "--where", "label=correct")
-    result = here("--log-format", "json", "estimate", scored, *options)
+    result = invoke("--log-format", "json", "estimate", scored, *options)
     assert result.returncode == 0, result.stderr
     for text in ("hallucinated", "labels alone", "half as wide", "by partition", "by tenant", "estimate.json"):
         assert text in result.stdout
-    fails(here("estimate", scored), "options.no-labels")
+    fails(invoke("estimate", scored), "options.no-labels")

@@ -8,7 +8,7 @@ import pytest
 from ragassay.jobs.evaluation.estimate import estimate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.storage.folder import open_folder
-from tests.jobs.conftest import here, manifest
+from tests.jobs.conftest import invoke, manifest
 
 
 def test_scored_rows_represent_rows_that_were_not_sampled(scored: Path) -> None:
@@ -27,7 +27,7 @@ def test_scored_rows_represent_rows_that_were_not_sampled(scored: Path) -> None:
     assert overall.powered and overall.powered.value == pytest.approx(2 / 3, abs=0.01)
     assert 0.05 < overall.powered.high - overall.powered.low < 0.2 and overall.more_labels == 0
     assert sum(part.population or 0 for part in result.slices["tenant"]) == pytest.approx(overall.population)
-    done = here("estimate", scored, "--label", "label")
+    done = invoke("estimate", scored, "--label", "label")
     assert "a random sample" in done.stdout and "score a larger share" in done.stdout, done.stdout
-    report = here("report", scored)
+    report = invoke("report", scored)
     assert report.returncode == 0 and "rows in 6 files were scored" in (scored / "report.html").read_text()

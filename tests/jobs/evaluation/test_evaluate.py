@@ -18,7 +18,7 @@ from ragassay.jobs.output.scored_dataset import value_to_text
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.verdict.aggregate import list_valid_pairs
 from tests.chat_server import Serve, completion
-from tests.jobs.conftest import here, read_rows, resamples, write_job
+from tests.jobs.conftest import invoke, read_rows, resamples, write_job
 from tests.jobs.evaluation.conftest import DAYS, ITEMS
 from tests.raises import fails, raises
 
@@ -166,7 +166,7 @@ def test_a_served_judge_is_compared_and_asked_once(scored: Path, serve: Serve) -
     config = scored.parent / "job.yaml"
     write_job(config, evaluation={"reference": {"name": "big", "base_url": server.url, "model": "m"}, "resamples": 0})
     for _ in range(2):
-        done = here("evaluate", scored, "--label", "label", "--config", config)
+        done = invoke("evaluate", scored, "--label", "label", "--config", config)
         assert done.returncode == 0, done.stderr
         assert len(server.bodies) == 3 * DAYS * ITEMS
     by_name = {line["name"]: line for line in json.loads((scored / "evaluation.json").read_text())["comparisons"][0]["scores"]}
@@ -174,15 +174,15 @@ def test_a_served_judge_is_compared_and_asked_once(scored: Path, serve: Serve) -
     server.shutdown()
     server.server_close()
     (scored / "judge" / "big.json").unlink()
-    gone = here("evaluate", scored, "--label", "label", "--config", config)
+    gone = invoke("evaluate", scored, "--label", "label", "--config", config)
     fails(gone, "server.unreachable")
 
 
 def test_the_command_prints_the_tables(scored: Path, tmp_path: Path) -> None:
-    done = here("evaluate", scored, "--label", "label", "--slice", "tenant", *resamples(tmp_path, 10), "--all")
+    done = invoke("evaluate", scored, "--label", "label", "--slice", "tenant", *resamples(tmp_path, 10), "--all")
     assert done.returncode == 0, done.stderr
     assert "correct against partial: 120 and 120 rows" in done.stdout and "normalization check" in done.stdout
-    fails(here("evaluate", scored), "options.no-labels")
+    fails(invoke("evaluate", scored), "options.no-labels")
 
 
 def test_values_are_converted_to_text() -> None:

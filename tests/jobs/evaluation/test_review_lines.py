@@ -10,7 +10,7 @@ from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import open_folder
-from tests.jobs.conftest import here, read_rows, resamples
+from tests.jobs.conftest import invoke, read_rows, resamples
 from tests.raises import fails, raises
 
 C, W = Label.CORRECT, Label.WRONG
@@ -141,10 +141,10 @@ def test_commands_read_review_lines(scored: Path, tmp_path: Path) -> None:
     file = str(tmp_path / "r.jsonl")
     write(tmp_path / "r.jsonl", *label_output(scored, 90))
     for command in (["evaluate"], ["calibrate", "--target", "supported-f1"], ["report"]):
-        done = here(*command, scored, "--labels", file, *resamples(tmp_path, 20))
+        done = invoke(*command, scored, "--labels", file, *resamples(tmp_path, 20))
         assert done.returncode == 0, done.stderr
-    assert "label: 30 correct, 60 wrong" in here("calibrate", scored, "--target", "supported-f1", "--labels", file).stdout
-    done = here("evaluate", scored, "--labels", file, "--label", "hallucinated")
+    assert "label: 30 correct, 60 wrong" in invoke("calibrate", scored, "--target", "supported-f1", "--labels", file).stdout
+    done = invoke("evaluate", scored, "--labels", file, "--label", "hallucinated")
     fails(done, "options.label-not-needed")
-    done = here("evaluate", scored, "--labels", str(tmp_path / "r.parquet"))
+    done = invoke("evaluate", scored, "--labels", str(tmp_path / "r.parquet"))
     fails(done, "options.labels-without-label")

@@ -9,7 +9,7 @@ from ragassay.jobs.cli.options import label_source
 from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.pipeline.errors import OutputError
-from tests.jobs.conftest import here, write_job
+from tests.jobs.conftest import invoke, write_job
 from tests.raises import EXAMPLE, fails
 
 SETTINGS = {
@@ -57,7 +57,7 @@ def test_commands_take_the_settings_of_the_job_file(
 
     monkeypatch.setattr(f"ragassay.jobs.{work}", stop)
     config = write_job(tmp_path / "job.yaml", evaluation=SETTINGS)
-    fails(here(command, scored, "--label", "label", "--config", config, *more), EXAMPLE.code)
+    fails(invoke(command, scored, "--label", "label", "--config", config, *more), EXAMPLE.code)
     [(source, options)] = calls
     assert (source.true_means, source.ignore, source.sentence_column) == ("hallucinated", frozenset({"unsure"}), "claims")
     if command in {"evaluate", "report", "calibrate"}:

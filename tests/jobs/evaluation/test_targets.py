@@ -11,7 +11,7 @@ from ragassay.jobs.export.explanation_feedback import check_target_files
 from ragassay.jobs.output.calibration_file import prepare_calibration_target
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.jobs.storage.writable import check_writable
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.raises import raises
 
 COMMANDS: dict[str, tuple[str, Callable[[Path, str], list[str]]]] = {
@@ -46,7 +46,7 @@ def test_attack_a_target_is_checked_before_the_work(
     work, arguments = COMMANDS[command]
     monkeypatch.setattr(work, fail)
     before = sorted(tmp_path.rglob("*"))
-    done = here(command, *arguments(scored, str(to)))
+    done = invoke(command, *arguments(scored, str(to)))
     assert done.returncode == 1 and "work began" not in done.stderr + done.stdout, done.stderr
     assert "Traceback" not in done.stderr and to.name[:20] in done.stderr
     assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "file").read_text() == "precious"

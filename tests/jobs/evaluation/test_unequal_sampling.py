@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.conftest import here, read_rows, resamples
+from tests.jobs.conftest import invoke, read_rows, resamples
 
 NOTE = "The labels have unequal inclusion probabilities"
 Probabilities = list[float | None]
@@ -40,12 +40,12 @@ def test_unequal_sampling_is_noted_and_not_certified(
         ("report", scored, "--labels", labels, *resamples(tmp_path, 0)),
         calibrate,
     ):
-        done = here(*command)
+        done = invoke(*command)
         assert done.returncode == 0, done.stderr
         assert " ".join(done.stdout.split()).count(NOTE) == int(is_unequal), command
     for record in ("evaluation.json", "calibration.json"):
         assert ("unequal inclusion probabilities" in json.loads((scored / record).read_text())["label"]) == is_unequal
     assert (NOTE in (scored / "report.html").read_text()) == is_unequal
-    certified = here(*calibrate, "--certify", "0.2")
+    certified = invoke(*calibrate, "--certify", "0.2")
     assert ("error[calibrate.drawn-unevenly]" in certified.stderr) == is_unequal
     assert certified.returncode == int(is_unequal), certified.stderr

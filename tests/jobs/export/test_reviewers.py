@@ -8,7 +8,7 @@ import pytest
 
 from ragassay.jobs.evaluation.label_table import read_review_lines
 from ragassay.jobs.export.run import ExportFormat, ExportResult, export
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.jobs.export.test_export import HOSTILE, row, some_partitions, write
 from tests.raises import raises
 
@@ -116,8 +116,8 @@ def test_files_that_are_not_exports_are_refused(tmp_path: Path, text: str, messa
 
 def test_labels_of_label_studio_are_evaluated(scored: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.json"
-    assert here("export", scored, tasks, "--format", "label-studio").returncode == 0
+    assert invoke("export", scored, tasks, "--format", "label-studio").returncode == 0
     export_file = tmp_path / "export.json"
     export_file.write_text(json.dumps(annotated(json.loads(tasks.read_text()))))
-    done = here("estimate", scored, "--labels", export_file)
+    done = invoke("estimate", scored, "--labels", export_file)
     assert done.returncode == 0, done.stdout + done.stderr

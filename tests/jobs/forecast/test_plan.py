@@ -19,7 +19,7 @@ from ragassay.jobs.input import LogFile, Logs, find_logs
 from ragassay.jobs.scoring.stages import make_uncertainty_stages
 from ragassay.pipeline.stages.split import SplitStage
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, ragassay, write_job
+from tests.jobs.conftest import invoke, ragassay, write_job
 from tests.raises import fails
 
 SLM_JOB = make_job({"members": {"slms": [{"name": "smollm2"}]}})
@@ -198,20 +198,20 @@ def test_files_that_slow_a_run_are_a_warning() -> None:
 
 def test_the_command_reports_missing_options_and_input(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(5))
-    done = here("plan", tmp_path / "a.parquet", "--gpus", "8")
+    done = invoke("plan", tmp_path / "a.parquet", "--gpus", "8")
     fails(done, "options.gpus-without-throughput")
-    done = here("plan", tmp_path / "none.parquet")
+    done = invoke("plan", tmp_path / "none.parquet")
     fails(done, "input.missing")
     for name, number in (("a", 2**60 + 1), ("b", 0.5)):
         write_logs(tmp_path / f"{name}.parquet", [{**example_rows(1)[0], "n": number}])
-    done = here("plan", tmp_path, "--seconds", "0")
+    done = invoke("plan", tmp_path, "--seconds", "0")
     fails(done, "input.values-too-wide")
 
 
 def test_the_command_works_without_an_engine(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(40))
     command = ("plan", tmp_path / "a.parquet", "--seconds", "0", "--gpus", "8", "--gpu-tokens-per-second", "100000")
-    done = here(*command, "--gpu-price", "2.5")
+    done = invoke(*command, "--gpu-price", "2.5")
     assert done.returncode == 0, done.stderr
     assert "40 rows in 1 files" in done.stdout and "time on 8 GPUs" in done.stdout and "in GPU hours" in done.stdout
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})

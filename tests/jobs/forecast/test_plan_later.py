@@ -20,7 +20,7 @@ from ragassay.pipeline.slm.served import render_prompt
 from ragassay.pipeline.stages.split import SplitStage
 from tests.conftest import example_rows, write_logs
 from tests.job_settings import merged
-from tests.jobs.conftest import here, write_job
+from tests.jobs.conftest import invoke, write_job
 
 SERVED = {"model": "large", "engine": {"kind": "server", "base_url": "http://127.0.0.1:9/v1"}}
 PRICE = {"input": 2.0, "output": 8.0}
@@ -165,7 +165,7 @@ def test_the_command_prints_the_steps_after_scoring_only_if_the_job_has_them(tmp
     cascade = {"judge": {"name": "judge", **SERVED}, "share": 0.25, "price": PRICE}
     for sections in ({"escalation": {"explainer": PRICED, **cascade}}, {}):
         config = write_job(tmp_path / "job.yaml", **common, **sections)
-        done = here("plan", tmp_path / "a.parquet", "--config", config, "--seconds", "0")
+        done = invoke("plan", tmp_path / "a.parquet", "--config", config, "--seconds", "0")
         assert done.returncode == 0, done.stderr
         for text in (
             "about 20 flagged sentences (20% of the sentences",

@@ -25,7 +25,7 @@ from ragassay.jobs.init.run import Machine, render_job
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.schemas.manifest import FitRecord, Manifest
 from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
-from tests.jobs.conftest import here, read_rows, resamples
+from tests.jobs.conftest import invoke, read_rows, resamples
 from tests.raises import raises
 
 DATA = REPO.parent / "shared" / "data"
@@ -45,7 +45,7 @@ def run_init(tmp_path: Path, rows: list[dict[str, Any]] | pa.Table) -> tuple[str
         pq.write_table(rows, logs)
     else:
         write_logs(logs, rows)
-    result = here("init", logs, "--out", tmp_path / "job.yaml")
+    result = invoke("init", logs, "--out", tmp_path / "job.yaml")
     assert result.returncode == 0, result.stderr
     return result.stdout, load_job(str(tmp_path / "job.yaml"))
 
@@ -270,7 +270,7 @@ def test_columns_are_listed_if_none_fits(
         inspect_logs(str(logs))
     lines = info.value.fields["lines"]
     assert all(f"`{name}`: {kind}" in lines for name, kind in columns.items()) and doubt in lines
-    result = here("init", logs, "--out", tmp_path / "job.yaml")
+    result = invoke("init", logs, "--out", tmp_path / "job.yaml")
     assert result.returncode == 1 and "error[init.no-column-fits]" in result.stderr and not (tmp_path / "job.yaml").exists()
 
 
@@ -278,23 +278,23 @@ def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "a.parquet", ROWS)
     job_file = tmp_path / "job.yaml"
     job_file.write_text("existing")
-    result = here("init", logs, "--out", job_file)
+    result = invoke("init", logs, "--out", job_file)
     assert result.returncode == 1 and "error[init.file-exists]" in result.stderr and job_file.read_text() == "existing"
     (tmp_path / "link.yaml").symlink_to(tmp_path / "nowhere.yaml")
-    assert here("init", logs, "--out", tmp_path / "link.yaml").returncode == 1 and not (tmp_path / "nowhere.yaml").exists()
-    missing = here("init", logs, "--out", tmp_path / "no" / "job.yaml")
+    assert invoke("init", logs, "--out", tmp_path / "link.yaml").returncode == 1 and not (tmp_path / "nowhere.yaml").exists()
+    missing = invoke("init", logs, "--out", tmp_path / "no" / "job.yaml")
     assert missing.returncode == 1 and "error[init.no-folder]" in missing.stderr
 
 
 def test_logs_that_a_run_would_refuse_fail_without_a_job_file(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "a.parquet", rename_columns({}, extra=1))
     write_logs(tmp_path / "logs" / "b.parquet", rename_columns({}, extra="x"))
-    result = here("init", tmp_path / "logs", "--out", tmp_path / "job.yaml")
+    result = invoke("init", tmp_path / "logs", "--out", tmp_path / "job.yaml")
     assert result.returncode == 1 and "error[input.mixed-types]: " in result.stderr and not (tmp_path / "job.yaml").exists()
     (tmp_path / "bad.parquet").write_bytes(b"none")
     with raises("init.no-readable-file", uri=str(tmp_path / "bad.parquet"), files=1):
         inspect_logs(str(tmp_path / "bad.parquet"))
-    result = here("init", tmp_path / "bad.parquet", "--out", tmp_path / "job.yaml")
+    result = invoke("init", tmp_path / "bad.parquet", "--out", tmp_path / "job.yaml")
     assert result.returncode == 1 and "error[init.no-readable-file]" in result.stderr
 
 
@@ -304,7 +304,7 @@ def test_files_with_different_columns_are_read(tmp_path: Path) -> None:
     write_logs(tmp_path / "b.parquet", [{**row, "docs": "\n".join(row.pop("context"))} for row in map(dict, ROWS)])
     pq.write_table(pq.read_table(tmp_path / "a.parquet").slice(0, 0), tmp_path / "c.parquet")
     (tmp_path / "d.parquet").write_bytes(b"none")
-    result = here("init", tmp_path, "--out", tmp_path / "job.yaml")
+    result = invoke("init", tmp_path, "--out", tmp_path / "job.yaml")
     assert result.returncode == 0, result.stderr
     assert "1 file(s) can't be read" in result.stdout and "`query` (string) is not in all files" in result.stdout
     job = load_job(str(tmp_path / "job.yaml"))
@@ -384,15 +384,15 @@ def test_a_written_job_file_runs(tmp_path: Path) -> None:
     names = {"question": 'Query: "text"', "context": "docs #1", "response": "it's.answer"}
     rows = [{**row, "uuid": f"u{i}", "label": "correct" if i % 2 else "wrong"} for i, row in enumerate(rename_columns(names))]
     logs = write_logs(tmp_path / "my logs" / "dt=2026-11-02" / "a.parquet", rows).parent.parent
-    result = here("init", logs, "--out", tmp_path / "job.yaml")
+    result = invoke("init", logs, "--out", tmp_path / "job.yaml")
     assert result.returncode == 0 and f"'{logs}'" in result.stdout
     detectors = "\nmembers: {slms: [], detectors: [{name: entities, kind: entities}, {name: novelty, kind: novelty}]}\n"
     (tmp_path / "fast.yaml").write_text((tmp_path / "job.yaml").read_text() + detectors)
-    run_result = here("run", logs, tmp_path / "audit", "--config", tmp_path / "fast.yaml")
+    run_result = invoke("run", logs, tmp_path / "audit", "--config", tmp_path / "fast.yaml")
     assert run_result.returncode == 0, run_result.stderr
     scored = read_rows(tmp_path / "audit")
     assert {row["row_id"] for row in scored} == {f"u{i}" for i in range(40)} and {row["status"] for row in scored} == {"ok"}
     fit = Manifest.from_json((tmp_path / "audit" / "manifest.json").read_text()).last_fit
     assert isinstance(fit, FitRecord) and set(fit.members) == {"entities", "novelty"}
-    evaluation = here("evaluate", tmp_path / "audit", "--label", "label", *resamples(tmp_path, 20))
+    evaluation = invoke("evaluate", tmp_path / "audit", "--label", "label", *resamples(tmp_path, 20))
     assert evaluation.returncode == 0 and len(evaluation.stdout.splitlines()) <= 10

@@ -13,7 +13,7 @@ from ragassay.jobs.init.traces import inspect_traces
 from ragassay.jobs.integrations.traces.export import UnreadablePart, find_export_files, read_records
 from ragassay.jobs.integrations.traces.source import preview_job_logs
 from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.jobs.integrations.traces.exports import TOOLS, write_export
 from tests.jobs.integrations.traces.stories import stories
 
@@ -26,7 +26,7 @@ def test_the_preset_of_an_export_is_detected(tool: str, tmp_path: Path) -> None:
     export, job_file = tmp_path / "export", tmp_path / "job.yaml"
     for day in (1, 2):
         write_export(TOOLS[tool], export, STORIES, day)
-    result = here("init", export, "--out", job_file)
+    result = invoke("init", export, "--out", job_file)
     assert result.returncode == 0, result.stderr
     job = load_job(str(job_file))
     assert job.input.preset == tool.split(maxsplit=1)[0] and f"ragassay run {export} audit/" in result.stdout
@@ -40,7 +40,7 @@ def test_an_export_without_retrievals_is_detected(tool: str, tmp_path: Path) -> 
     chats = [story for story in STORIES if all(span.kind not in ("retriever", "reranker") for span in story.spans)]
     for day in (1, 2):
         write_export(TOOLS[tool], tmp_path / "export", chats, day)
-    result = here("init", tmp_path / "export", "--out", tmp_path / "job.yaml")
+    result = invoke("init", tmp_path / "export", "--out", tmp_path / "job.yaml")
     assert result.returncode == 0 and "none of them is a retrieval" in result.stdout, result.stdout + result.stderr
     assert load_job(str(tmp_path / "job.yaml")).input.preset == tool.split(maxsplit=1)[0]
 
@@ -81,7 +81,7 @@ def test_logs_are_not_an_export(tmp_path: Path, fields: dict[str, Any]) -> None:
 def test_logs_with_one_generation_per_row_are_logs(tmp_path: Path, fields: dict[str, Any], names: tuple[str, str]) -> None:
     """Their ids and kinds are those of a generation, but their column names are those of logs."""
     rows = [{names[0]: row["context"], names[1]: row["response"], "trace_id": "t", **fields} for row in example_rows(20)]
-    result = here("init", write_logs(tmp_path / "a.parquet", rows), "--out", tmp_path / "job.yaml")
+    result = invoke("init", write_logs(tmp_path / "a.parquet", rows), "--out", tmp_path / "job.yaml")
     assert result.returncode == 0 and load_job(str(tmp_path / "job.yaml")).input.columns.context == names[0], result.stderr
 
 

@@ -10,7 +10,7 @@ from ragassay.jobs.input import check_logs, check_no_overlap, find_logs
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.storage.folder import Folder, open_folder
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, write_job
+from tests.jobs.conftest import invoke, write_job
 from tests.raises import fails, raises
 
 
@@ -91,6 +91,6 @@ def test_overlap_is_checked_by_prefix_in_an_object_store() -> None:
 
 def test_the_first_run_refuses_an_overlap_and_writes_nothing(root: Path) -> None:
     job = write_job(root / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
-    done = here("run", root / "logs", root / "logs" / "audit", "--config", job)
+    done = invoke("run", root / "logs", root / "logs" / "audit", "--config", job)
     fails(done, "output.inside-input")
     assert not (root / "logs" / "audit").exists()

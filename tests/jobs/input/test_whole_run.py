@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, read_rows, write_job
+from tests.jobs.conftest import invoke, manifest, read_rows, write_job
 from tests.jobs.input.test_text import INVALID
 from tests.jobs.input.test_types import UNUSUAL_COLUMNS, write_columns
 from tests.raises import fails
@@ -48,12 +48,12 @@ def test_a_run_over_unusual_layouts_loses_no_row(tmp_path: Path) -> None:
     write_unusual_layouts(logs)
     job = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
     write_columns(tmp_path / "first" / "my%20key=0" / "a.parquet", context=pa.nulls(2))
-    first = here("run", tmp_path / "first", output, "--config", job)
+    first = invoke("run", tmp_path / "first", output, "--config", job)
     assert first.returncode == 0 and "2 in = 0 scored + 2 failed" in first.stdout, first.stdout + first.stderr
     assert not (output / "frequencies.parquet").exists()
 
     rows = 2 * len(VALUES) + 1 + 3 * 3 + 4 + 6 + 2 + 30
-    done = here("run", logs, output, "--config", job)
+    done = invoke("run", logs, output, "--config", job)
     assert done.returncode == 0 and f"{rows} in = " in done.stdout, done.stdout + done.stderr
     assert len(read_rows(output)) == len(read_rows(output, "raw")) == rows + 2 and (output / "frequencies.parquet").exists()
     statuses = Counter(row["status"] for folder in sorted(output.glob("scored/*")) for row in pq.read_table(folder).to_pylist())
@@ -64,17 +64,17 @@ def test_a_run_over_unusual_layouts_loses_no_row(tmp_path: Path) -> None:
     ]
     assert (strange["input_status"], strange["a.b"], strange["category"], strange["list_view"]) == ("200", "x", "c", ["v"])
 
-    again = here("run", f"file://{logs}", output, "--config", job)
+    again = invoke("run", f"file://{logs}", output, "--config", job)
     assert again.returncode == 0 and f"{rows} in = 0 scored + 0 failed + {rows} skipped" in again.stdout, (
         again.stdout + again.stderr
     )
 
     write_columns(logs / "my%20key=a%20b" / "later.parquet", n=pa.array([7, 2**60]))
-    refused = here("run", logs, output, "--config", job)
+    refused = invoke("run", logs, output, "--config", job)
     fails(refused, "input.values-too-wide")
     write_columns(logs / "my%20key=a%20b" / "later.parquet", n=pa.array([7, None]), context=pa.nulls(2))
-    later = here("run", tmp_path / "logs" / "latest" / "..", output, "--config", job)
+    later = invoke("run", tmp_path / "logs" / "latest" / "..", output, "--config", job)
     assert later.returncode == 0 and f"{rows + 2} in = 0 scored + 2 failed + {rows} skipped" in later.stdout, (
         later.stdout + later.stderr
     )
-    assert here("finalize", output, "--config", job).returncode == 0
+    assert invoke("finalize", output, "--config", job).returncode == 0

@@ -21,7 +21,7 @@ from ragassay.jobs.run import commands, score_job
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 from ragassay.schemas.manifest import Manifest
-from tests.jobs.conftest import here, write_job
+from tests.jobs.conftest import invoke, write_job
 from tests.raises import EXAMPLE, fails, raises
 
 
@@ -112,7 +112,7 @@ def test_a_waiting_command_ends_at_a_signal(tmp_path: Path, monkeypatch: pytest.
         pauses = replace_pauses(monkeypatch, lambda: os.kill(os.getpid(), number))
         handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         try:
-            done = here("fit", tmp_path)
+            done = invoke("fit", tmp_path)
         finally:
             signal.signal(signal.SIGINT, handler)
         assert done.returncode == code and len(pauses) == 1
@@ -125,10 +125,10 @@ def test_a_command_without_wait_ends_at_once(tmp_path: Path, monkeypatch: pytest
     write_manifest(folder, Manifest())
     pauses = replace_pauses(monkeypatch, lambda: None)
     with lock_output(folder, "run"):
-        done = here(command, tmp_path, "--config", write_job(tmp_path / "job.yaml", runtime={"wait_minutes": 0}))
+        done = invoke(command, tmp_path, "--config", write_job(tmp_path / "job.yaml", runtime={"wait_minutes": 0}))
         fails(done, "output.locked")
         assert not pauses
-        assert here(command, tmp_path).returncode == 1 and sum(pauses) == 600
+        assert invoke(command, tmp_path).returncode == 1 and sum(pauses) == 600
 
 
 def test_a_run_that_waited_reads_its_input_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

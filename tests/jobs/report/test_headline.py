@@ -29,7 +29,7 @@ from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.tables import print_evaluation, print_headline
 from ragassay.jobs.storage.folder import open_folder
-from tests.jobs.conftest import here, read_rows, resamples
+from tests.jobs.conftest import invoke, read_rows, resamples
 
 LONG = "a-member-with-a-name-of-the-model-the-quantization-and-the-date-2026-11-02"
 
@@ -130,11 +130,11 @@ def test_without_resamples_no_significance_is_printed(scored_once: Path) -> None
 
 
 def test_the_command_prints_the_request_and_the_file_has_everything(scored: Path, tmp_path: Path) -> None:
-    plain = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10))
+    plain = invoke("evaluate", scored, "--label", "label", *resamples(tmp_path, 10))
     assert plain.returncode == 0 and len(plain.stdout.splitlines()) <= 10
-    sliced = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10), "--slice", "dt")
+    sliced = invoke("evaluate", scored, "--label", "label", *resamples(tmp_path, 10), "--slice", "dt")
     assert sliced.stdout.startswith(plain.stdout) and "by dt" in sliced.stdout and "harmonic" not in sliced.stdout
-    whole = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10), "--all")
+    whole = invoke("evaluate", scored, "--label", "label", *resamples(tmp_path, 10), "--all")
     assert whole.stdout.startswith(plain.stdout) and "harmonic, cdf" in whole.stdout and "normalization check" in whole.stdout
     data = json.loads((scored / "evaluation.json").read_text())
     names = [item["name"] for item in data["differences"]["correct against wrong and partial"]]

@@ -22,7 +22,7 @@ from ragassay.jobs.report.scales import MemberScales, MemberScore, list_member_s
 from ragassay.jobs.report.summary import summarize
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
-from tests.jobs.conftest import here, read_rows, resamples
+from tests.jobs.conftest import invoke, read_rows, resamples
 from tests.jobs.evaluation.conftest import DAYS, HOSTILE, ITEMS, job, labeled_days, raw_row, write_output
 from tests.raises import fails, raises
 
@@ -32,7 +32,7 @@ ROWS = DAYS * (3 * ITEMS + 1)
 @pytest.fixture(scope="module")
 def page(scored_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    done = here(
+    done = invoke(
         "report",
         scored_once,
         "--all",
@@ -209,27 +209,27 @@ def test_control_characters_are_visible() -> None:
 
 
 def test_a_report_needs_no_labels_and_no_slices(scored: Path) -> None:
-    done = here("report", scored)
+    done = invoke("report", scored)
     assert done.returncode == 0 and done.stdout.endswith("out/report.html\n")
     text = (scored / "report.html").read_text()
     assert "Against labels" not in text and "responses by score" in text
-    assert here("report", scored, "--slice", "nothing").returncode == 1
+    assert invoke("report", scored, "--slice", "nothing").returncode == 1
 
 
 def test_an_output_without_scores_has_a_report(tmp_path: Path) -> None:
     failed = {"status": "no_context", "error": "why", "members": None, "sentences": None, "context": None}
     rows = [raw_row(i, i, "wrong", np.random.default_rng(0)) | failed for i in range(3)]
     output = write_output(tmp_path / "out", {"dt=1": rows}, job())
-    done = here("report", output)
+    done = invoke("report", output)
     assert done.returncode == 0, done.stderr
     text = (output / "report.html").read_text()
     assert "No response has a score." in text and "no_context" in text and "Not checked" in text
     for command in (("evaluate", output, "--label", "label"), ("compare", output), ("drift", output)):
-        fails(here(*command), "output.no-scored-row")
+        fails(invoke(*command), "output.no-scored-row")
 
 
 def test_a_slice_needs_plain_values(scored: Path) -> None:
-    fails(here("report", scored, "--slice", "sentences"), "report.nested-slice", "'sentences'")
+    fails(invoke("report", scored, "--slice", "sentences"), "report.nested-slice", "'sentences'")
 
 
 def test_the_summary_compares_the_latest_partition_with_the_previous_one(scored_once: Path) -> None:

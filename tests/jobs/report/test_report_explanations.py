@@ -19,7 +19,7 @@ from ragassay.jobs.report.marks import BEST, mark_passages
 from ragassay.jobs.report.marks import QUOTE as QUOTED
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.explanations import EXPLANATION, explanations_schema
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.jobs.evaluation.conftest import HOSTILE, job, raw_row, write_output
 
 PARTITIONS = ("dt=2026-11-02/tenant=a%20b", "dt=2026-11-03/tenant=a%20b")
@@ -89,7 +89,7 @@ def write(output: Path, explained: dict[tuple[int, int], list[dict[str, Any]]], 
 
 
 def page(output: Path, *options: str) -> str:
-    done = here("report", output, *options)
+    done = invoke("report", output, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     text = (output / "report.html").read_text()
     assert "<script>window" not in text and "<img" not in text and "default-src 'none'" in text

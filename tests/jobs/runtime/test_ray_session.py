@@ -6,7 +6,7 @@ import pytest
 
 from ragassay.jobs.config.job import Job
 from ragassay.pipeline.errors import OutputError
-from tests.jobs.conftest import here, write_job
+from tests.jobs.conftest import invoke, write_job
 from tests.raises import EXAMPLE, fails
 
 
@@ -27,6 +27,6 @@ def test_each_command_passes_on_the_address_in_the_job_file(
         runtime={"ray_address": "of:1"},
     )
     paths = ["in", "out"] if command in ("run", "score") else ["out"]
-    done = here(command, *paths, "--config", config)
+    done = invoke(command, *paths, "--config", config)
     fails(done, EXAMPLE.code)
     assert addresses == ["of:1"]

@@ -90,7 +90,7 @@ def test_without_a_checkpoint_everything_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_open_row_of_a_large_row_group_is_read(one_ray: None, tmp_path: Path) -> None:
+def test_the_open_row_of_a_large_row_group_is_read(shared_ray_session: None, tmp_path: Path) -> None:
     import ray.data
 
     rows, open_row = 300_000, 123_456

@@ -21,7 +21,7 @@ from ragassay.schemas.columns import Status
 from tests.chat_server import Reply, Serve, completion
 from tests.conftest import example_rows, write_logs
 from tests.job_settings import merged
-from tests.jobs.conftest import here, read_rows, write_job
+from tests.jobs.conftest import invoke, read_rows, write_job
 from tests.raises import fails, raises, refuses
 
 QUIET = Console(quiet=True)
@@ -144,19 +144,19 @@ def test_attack_errors_do_not_quote_a_server_in_an_output_without_text(folder: P
 def test_commands_that_need_text_are_refused(folder: Path) -> None:
     job = write_job(folder / "job.yaml", members={"slms": [], "detectors": DETECTORS}, output={"drop_text": True})
     write_logs(folder / "logs" / "dt=2" / "a.parquet", [{**row, "row_id": f"{row['row_id']}b"} for row in make_marked_rows(8)])
-    assert here("run", folder / "logs", folder / "out", "--config", job).returncode == 0
+    assert invoke("run", folder / "logs", folder / "out", "--config", job).returncode == 0
     for command in (["review"], ["export", "--format", "messages"], ["export", "--format", "flagged"], ["explain"]):
         paths = [folder / "out", *([folder / "to.jsonl"] if command[0] == "export" else [])]
-        fails(here(command[0], *paths, *command[1:]), "output.no-text")
+        fails(invoke(command[0], *paths, *command[1:]), "output.no-text")
     for command_name in ("report", "compare", "drift", "finalize"):
-        done = here(command_name, folder / "out", "--config", job)
+        done = invoke(command_name, folder / "out", "--config", job)
         assert done.returncode == 0, done.stderr
     assert MARK not in read_all_text(folder / "out")
     labels = folder / "r.jsonl"
     label_line = '{"row_id": "r%d", "partition": "dt=1", "label": "%s", "reviewer": "a", "at": "2026-11-20T10:00:00Z"}\n'
     labels.write_text("".join(label_line % (i, ("supported", "unsupported")[i % 2]) for i in range(8)))
     for command_name in ("estimate", "evaluate"):
-        done = here(command_name, folder / "out", "--labels", labels)
+        done = invoke(command_name, folder / "out", "--labels", labels)
         assert done.returncode == 0, done.stderr
 
 

@@ -16,7 +16,7 @@ from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.storage.object_store import RetryingS3, file_system_options
 from ragassay.pipeline.errors import InputError
 from tests.conftest import OBJECT_STORE, free_port
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.jobs.progress.test_show import terminal
 from tests.raises import fails, raises
 from tests.soak.fault_store import Weather, s3_store
@@ -84,7 +84,7 @@ def test_attack_commands_fail_if_a_store_is_unreachable(silent_server: str, tmp_
         ["run", store_uri(silent_server), tmp_path / "out"],
         ["plan", store_uri(silent_server)],
     ):
-        fails(here(*command), "store.no-answer", silent_server)
+        fails(invoke(*command), "store.no-answer", silent_server)
     assert not (tmp_path / "out").exists()
 
 

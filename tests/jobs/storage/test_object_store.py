@@ -12,14 +12,14 @@ import pytest
 
 from tests.chat_server import Serve, completion
 from tests.conftest import OBJECT_STORE, example_rows, free_port, write_logs
-from tests.jobs.conftest import here, write_job
+from tests.jobs.conftest import invoke, write_job
 from tests.jobs.second_pass.explain.conftest import count_questions, reply_honestly
 
 pytestmark = pytest.mark.slow
 
 
 def test_logs_and_output_can_be_in_an_object_store(
-    one_ray: None, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    shared_ray_session: None, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Logs and output are on an S3 server over HTTP, with partitions, checkpoint, lock, a second run and explanations."""
     import boto3
@@ -55,16 +55,16 @@ def test_logs_and_output_can_be_in_an_object_store(
         }
         config = write_job(tmp_path / "job.yaml", settings, members={"slms": []})
         args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
-        result = here(*args)
+        result = invoke(*args)
         assert result.returncode == 0, result.stdout + result.stderr
-        repeated = here(*args)
+        repeated = invoke(*args)
         assert repeated.returncode == 0 and "16 skipped" in repeated.stdout, repeated.stderr
         fs = pafs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=endpoint, region="us-east-1")
         table = pq.read_table("audit/out/scored", filesystem=fs)
         assert table.num_rows == len(set(table["row_id"].to_pylist())) == 16 and set(table["status"].to_pylist()) == {"ok"}
         assert set(table["dt"].cast("string").to_pylist()) == {"2026-11-01", "2026-11-02"}
         for _ in range(2):
-            result = here("explain", f"s3://audit/out{query}", "--config", config, "--strategy", "categorized")
+            result = invoke("explain", f"s3://audit/out{query}", "--config", config, "--strategy", "categorized")
             assert result.returncode == 0, result.stdout + result.stderr
         flagged = sum(table["flagged_sentences"].to_pylist())
         explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
@@ -73,7 +73,7 @@ def test_logs_and_output_can_be_in_an_object_store(
         judge = {"judge": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
         config = write_job(tmp_path / "cascade.yaml", settings, members={"slms": []}, escalation={**judge})
         for _ in range(2):
-            result = here("escalate", f"s3://audit/out{query}", "--config", config)
+            result = invoke("escalate", f"s3://audit/out{query}", "--config", config)
             assert result.returncode == 0, result.stdout + result.stderr
         judged = pq.read_table("audit/out/scored", filesystem=fs).filter(pc.field("decided_by") == "judge")
         assert judged.num_rows == 4 and set(judged["verdict"].to_pylist()) == {"hallucinated"}

@@ -16,7 +16,7 @@ from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for
 from ragassay.pipeline.calibration.probability import predict_probabilities
 from ragassay.schemas.calibration import Calibration
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, read_rows, write_job
+from tests.jobs.conftest import invoke, manifest, read_rows, write_job
 
 
 def test_the_bundled_calibration_is_fitted_for_exactly_the_default_members() -> None:
@@ -82,7 +82,7 @@ def test_a_job_without_verdict_settings_uses_the_bundled_calibration(tmp_path: P
         logs, output = tmp_path / name, tmp_path / f"{name}-out"
         rows = [{**row, "label": "correct" if i % 4 == i % 3 else "wrong"} for i, row in enumerate(example_rows(count))]
         write_logs(logs / "a.parquet", rows)
-        done = here("run", logs, output, "--config", job)
+        done = invoke("run", logs, output, "--config", job)
         assert done.returncode == 0, done.stderr
         runs[name] = (done.stdout, manifest(output)["runs"][-1], read_rows(output))
     _, run, rows = runs["plain"]
@@ -96,5 +96,5 @@ def test_a_job_without_verdict_settings_uses_the_bundled_calibration(tmp_path: P
     stdout, run, rows = runs["own"]
     assert run["fit"]["source"] == "run" and "bundled" not in stdout
     assert all(row["probability"] is None for row in rows)
-    checked = here("evaluate", tmp_path / "plain-out", "--label", "label", "--all")
+    checked = invoke("evaluate", tmp_path / "plain-out", "--label", "label", "--all")
     assert "mu and sigma come from the bundled calibration, not from these responses" in checked.stdout, checked.stderr

@@ -13,7 +13,7 @@ import pytest
 from ragassay.jobs.integrations.publish import langfuse, run
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from ragassay.schemas.published import PublishRecord
-from tests.jobs.conftest import here, write_job
+from tests.jobs.conftest import invoke, write_job
 from tests.jobs.integrations.publish.conftest import Serve
 from tests.jobs.integrations.publish.outputs import IDS, LATER, row, rows, write_output
 from tests.raises import fails
@@ -28,7 +28,7 @@ def publish(output: Path, url: str, *options: str, tool: str = "langfuse", **set
     config: list[str | Path] = []
     if settings:
         config = ["--config", write_job(output.parent / "publish.yaml", integrations={"publish": settings})]
-    return here("publish", output, "--tool", tool, "--url", url, *options, *config)
+    return invoke("publish", output, "--tool", tool, "--url", url, *options, *config)
 
 
 def record(output: Path, tool: str = "langfuse") -> PublishRecord:

@@ -26,7 +26,7 @@ from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.columns import scored_schema
 from ragassay.schemas.manifest import Manifest, PartitionVerdicts, Run
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.raises import raises
 
 EXTRA = pa.schema([("at", pa.timestamp("ns", "Europe/Berlin")), ("small", pa.uint8()), ("nothing", pa.null())])
@@ -221,7 +221,7 @@ def test_the_command_prints_what_it_wrote(tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
     output.add_verdicts("dt=1", 2)
     for summary in ("2 rows in 1 partition(s) written", "0 rows in 0 partition(s) written; 1 unchanged"):
-        result = here("table", output.path, "--table", f"delta:{tmp_path}/t")
+        result = invoke("table", output.path, "--table", f"delta:{tmp_path}/t")
         assert result.returncode == 0 and summary in result.stdout, result.stderr
 
 

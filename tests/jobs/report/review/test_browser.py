@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragassay.schemas.review import ReviewLine
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import invoke, read_rows
 from tests.jobs.evaluation.conftest import HOSTILE, job, raw_row, write_output
 from tests.jobs.report.review.conftest import Reader
 
@@ -18,7 +18,7 @@ UNDO_AT, RELOAD_AT = 17, 25
 
 
 def page_of(output: Path, *options: str) -> Path:
-    done = here("review", output, *options)
+    done = invoke("review", output, *options)
     assert done.returncode == 0, done.stderr
     return output / "review.html"
 
@@ -59,7 +59,7 @@ def test_forty_sentences_are_labeled_by_keys_with_reload_and_undo(scored: Path, 
     assert file.name == "review-out-Ana.jsonl" and ana.text("#unsaved") == "All saved."
     check_lines(scored, file)
     before = file.read_text()
-    done = here("calibrate", scored, "--labels", file, "--target", "supported-f1")
+    done = invoke("calibrate", scored, "--labels", file, "--target", "supported-f1")
     assert done.returncode == 0, done.stderr
     assert (scored / "calibration.json").exists()
 

@@ -13,7 +13,7 @@ from ragassay.jobs.output.scored_dataset import DataFile, Position
 from ragassay.jobs.report.review.page import hash_sample, render_review
 from ragassay.jobs.report.review.rows import make_page_row
 from ragassay.jobs.report.review.sample import SampledRow
-from tests.jobs.conftest import here
+from tests.jobs.conftest import invoke
 from tests.raises import fails
 
 SAMPLED = SampledRow(Position(DataFile("dt=1/team=a%20b", "scored/a.parquet"), 0), "flagged, near the threshold", 0.25)
@@ -77,11 +77,11 @@ def test_a_samples_hash_depends_on_its_rows_and_probabilities() -> None:
 
 
 def test_the_command_writes_only_review_pages(scored: Path, tmp_path: Path) -> None:
-    done = here("review", scored, "--sample", "12", "--balanced", "--where", "tenant=$t0$ ")
+    done = invoke("review", scored, "--sample", "12", "--balanced", "--where", "tenant=$t0$ ")
     assert done.returncode == 0, done.stderr
     assert "sample  12 of 120 scored responses, 24 sentences" in done.stdout and ": 3 of " in done.stdout
     first = (scored / "review.html").read_text()
-    assert here("review", scored, "--sample", "12", "--balanced", "--where", "tenant=$t0$ ").returncode == 0
+    assert invoke("review", scored, "--sample", "12", "--balanced", "--where", "tenant=$t0$ ").returncode == 0
     assert (scored / "review.html").read_text() == first  # the same output and seed
     file = tmp_path / "precious.txt"
     file.write_text("precious")
@@ -90,13 +90,15 @@ def test_the_command_writes_only_review_pages(scored: Path, tmp_path: Path) -> N
         (scored / "raw" / "x.html", "output.file-inside"),
         (tmp_path, "path.is-folder"),
     ):
-        fails(here("review", scored, "--out", path), code)
+        fails(invoke("review", scored, "--out", path), code)
     assert file.read_text() == "precious"
     foreign = tmp_path / "theirs.html"
     for page in ("<!doctype html><title>Their review</title>", "<!doctype html><title>RAGAssay report: out</title>"):
         foreign.write_text(page)
-        refused = here("review", scored, "--out", foreign)
+        refused = invoke("review", scored, "--out", foreign)
         fails(refused, "options.out-foreign-page")
         assert foreign.read_text() == page
-    assert here("--log-format", "json", "review", scored, "--out", tmp_path / "a.html", "--level", "responses").returncode == 0
+    assert (
+        invoke("--log-format", "json", "review", scored, "--out", tmp_path / "a.html", "--level", "responses").returncode == 0
+    )
     assert '"level": "responses"' in (tmp_path / "a.html").read_text()

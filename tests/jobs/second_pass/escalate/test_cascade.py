@@ -20,7 +20,7 @@ from ragassay.jobs.report.tables import print_evaluation
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from tests.chat_server import Reply, completion
-from tests.jobs.conftest import here, resamples
+from tests.jobs.conftest import invoke, resamples
 from tests.jobs.evaluation.conftest import job
 from tests.jobs.second_pass.escalate.conftest import Judge, get_question, read_escalated, read_scored, reply_honestly
 from tests.jobs.second_pass.explain.test_explain import finalize
@@ -43,7 +43,7 @@ def get_curve(evaluation: Evaluation) -> CascadeCurve:
 def escalated(scored: Path, judge: Judge) -> Callable[..., Path]:
     def run(reply: Callable[[dict[str, Any]], Reply] = reply_honestly, **section: Any) -> Path:
         _, config = judge(reply, **{"share": 1, **section})
-        done = here("escalate", scored, "--config", config)
+        done = invoke("escalate", scored, "--config", config)
         assert done.returncode == 0, done.stdout + done.stderr
         return scored
 
@@ -135,36 +135,36 @@ def test_tables_fit_a_hundred_columns_and_the_json_has_the_curve(escalated: Call
 
 def test_the_command_prints_the_curve_without_resamples(escalated: Callable[..., Path]) -> None:
     output = escalated()
-    done = here("evaluate", output, "--label", "label", "--cascade", *resamples(output.parent, 0))
+    done = invoke("evaluate", output, "--label", "label", "--cascade", *resamples(output.parent, 0))
     assert done.returncode == 0 and "cascade: judge decides" in done.stdout and "Smallest share" not in done.stdout
-    plain = here("evaluate", output, "--label", "label", *resamples(output.parent, 0))
+    plain = invoke("evaluate", output, "--label", "label", *resamples(output.parent, 0))
     assert plain.returncode == 0 and "cascade: judge" not in plain.stdout
     assert len(plain.stdout.splitlines()) <= 10 and "\ncascade " in plain.stdout
 
 
 def test_an_output_without_a_judge_is_refused(scored: Path) -> None:
-    done = here("evaluate", scored, "--label", "label", "--cascade")
+    done = invoke("evaluate", scored, "--label", "label", "--cascade")
     fails(done, "evaluate.no-judged-labels")
 
 
 def test_the_report_shows_the_judge_and_the_curve(escalated: Callable[..., Path]) -> None:
     output = escalated(share=0.4)
-    done = here("report", output, "--label", "label", *resamples(output.parent, 20))
+    done = invoke("report", output, "--label", "label", *resamples(output.parent, 20))
     assert done.returncode == 0, done.stderr
     page = (output / "report.html").read_text()
     assert "<b>72</b> decided by judge" in page and "share that the judge decides" in page
     assert "hallucinated by judge, " in page and "if a judge decided" in page
-    assert here("compare", output).returncode == 0
+    assert invoke("compare", output).returncode == 0
 
 
 def test_exports_and_drift_use_the_judges_verdicts(escalated: Callable[..., Path], tmp_path: Path) -> None:
     output = escalated()
     rows = read_scored(output).values()
-    done = here("export", output, tmp_path / "passed.parquet", "--format", "parquet")
+    done = invoke("export", output, tmp_path / "passed.parquet", "--format", "parquet")
     assert done.returncode == 0, done.stderr
     passed = pq.read_table(tmp_path / "passed.parquet")["row_id"].to_pylist()
     assert sorted(passed) == sorted(row["row_id"] for row in rows if row["verdict"] == "supported")
     assert {row["label"] for row in rows if row["row_id"] in passed} == {"correct"}
-    done = here("drift", output)
+    done = invoke("drift", output)
     share = sum(row["verdict"] == "hallucinated" for row in rows if row["dt"] == "2026-11-04") / 60
     assert done.returncode == 0 and f"{share:.4g}" in next(line for line in done.stdout.splitlines() if "flagged" in line)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.chat_server import Reply, Server, completion
-from tests.jobs.conftest import here, manifest, read_rows, write_job
+from tests.jobs.conftest import invoke, manifest, read_rows, write_job
 from tests.jobs.evaluation.conftest import job, labeled_days, raw_row, write_output
 from tests.jobs.second_pass.escalate.conftest import (
     Judge,
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("without_ray")
 
 def escalate(output: Path, config: Path) -> dict[str, Any]:
     """Run the command, and return its record."""
-    done = here("escalate", output, "--config", config)
+    done = invoke("escalate", output, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     run: dict[str, Any] = manifest(output)["runs"][-1]
     assert "escalated" in done.stdout
@@ -163,7 +163,7 @@ def test_undecided_responses_keep_the_ensembles_verdict(scored: Path, judge: Jud
 def test_a_server_that_keeps_failing_ends_the_run(scored: Path, judge: Judge) -> None:
     server, config = judge(lambda _: (503, {"error": {"message": "down"}}))
     before = read_scored(scored)
-    done = here("escalate", scored, "--config", config)
+    done = invoke("escalate", scored, "--config", config)
     fails(done, "server.in-trouble", "HTTP 503")
     assert read_scored(scored) == before and not manifest(scored)["escalated"]
     server.reply = reply_honestly
@@ -191,10 +191,10 @@ def test_another_judge_is_refused_until_finalize_restores_the_ensembles_verdicts
     escalate(scored, config)
     before = read_scored(scored)
     config.write_text(config.read_text().replace("model: m", "model: other"))
-    done = here("escalate", scored, "--config", config)
+    done = invoke("escalate", scored, "--config", config)
     fails(done, "output.other-second-pass", "model: was 'm', is 'other'")
     (scored / "escalated").rename(tmp_path / "moved")
-    done = here("escalate", scored, "--config", config)
+    done = invoke("escalate", scored, "--config", config)
     fails(done, "escalate.answers-gone", 72)
     assert read_scored(scored) == before
     finalize(scored, job())
@@ -211,7 +211,7 @@ def test_the_next_run_completes_an_interrupted_one(scored: Path, judge: Judge, m
     for step in ("_rewrite_partitions", "_make_record"):
         with monkeypatch.context() as broken:
             broken.setattr(run, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-            assert here("escalate", scored, "--config", config).returncode == 130
+            assert invoke("escalate", scored, "--config", config).returncode == 130
         assert max(count_questions(server).values()) == 1 and len(read_escalated(scored)) == 72
     record = escalate(scored, config)
     assert (record["chosen"], record["sent"], record["usage"]["prompts"]) == (72, 72, len(server.bodies))
@@ -266,13 +266,13 @@ def test_a_local_slm_can_be_the_judge(scored: Path, judge: Judge, tiny_model: st
 )
 def test_an_invalid_section_is_refused(scored: Path, judge: Judge, section: dict[str, Any], code: str, text: str) -> None:
     server, config = judge(**section)
-    done = here("escalate", scored, "--config", config)
+    done = invoke("escalate", scored, "--config", config)
     fails(done, code, text)
     assert not server.bodies
 
 
 def test_a_job_without_a_judge_is_refused(scored: Path) -> None:
-    fails(here("escalate", scored), "config.no-judge")
+    fails(invoke("escalate", scored), "config.no-judge")
 
 
 def test_the_values_of_the_fixture_are_not_exact_in_float32() -> None:

@@ -8,7 +8,7 @@ import pytest
 from ragassay.jobs.second_pass.escalate import run as escalate_run
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, write_job
+from tests.jobs.conftest import invoke, manifest, write_job
 from tests.jobs.second_pass.escalate.conftest import check_verdicts, read_escalated, read_scored
 from tests.raises import fails
 
@@ -52,7 +52,7 @@ def test_each_run_escalates_its_partition(daily: tuple[Path, Path, Path, Server]
         if number:
             write_logs(logs / f"dt=2026-11-0{number + 2}" / "a.parquet", example_rows(ROWS, start=ROWS * number))
         requests = count_requests(server)
-        done = here("run", logs, output, "--config", config)
+        done = invoke("run", logs, output, "--config", config)
         assert done.returncode == 0, done.stdout + done.stderr
         record = manifest(output)["runs"][-1]
         assert record["escalation"]["partitions"] == [f"dt=2026-11-0{number + 2}"] == record["partitions"]
@@ -66,20 +66,20 @@ def test_each_run_escalates_its_partition(daily: tuple[Path, Path, Path, Server]
     before = read_scored(output)
     check_verdicts(output, before)
     requests = len(server.bodies)
-    again = here("run", logs, output, "--config", config)
+    again = invoke("run", logs, output, "--config", config)
     assert again.returncode == 0 and "by judge" not in again.stdout and len(server.bodies) == requests
     assert read_scored(output) == before and manifest(output)["runs"][-1]["escalation"] is None
 
 
 def test_a_job_without_a_judge_escalates_nothing(daily: tuple[Path, Path, Path, Server]) -> None:
     logs, output, path, server = daily
-    assert here("run", logs, output, "--config", write_job_file(path, None)).returncode == 0
+    assert invoke("run", logs, output, "--config", write_job_file(path, None)).returncode == 0
     assert not server.bodies and not (output / "escalated").exists() and manifest(output)["judge"] is None
     assert {row["decided_by"] for row in read_scored(output).values()} == {"ensemble"}
     assert {row["judge_score"] for row in read_scored(output).values()} == {None}
     before = read_scored(output)
     write_job_file(path, server)  # the next run escalates the finalized partition
-    done = here("run", logs, output, "--config", path)
+    done = invoke("run", logs, output, "--config", path)
     assert done.returncode == 0 and len(read_escalated(output)) == ROWS // 2, done.stdout + done.stderr
     check_verdicts(output, before)
 
@@ -92,9 +92,9 @@ def test_the_next_run_escalates_a_partition_interrupted_after_its_verdicts(
     for step in ("read_candidates", "run_dataflow", "_make_record", "_rewrite_partitions"):
         with monkeypatch.context() as broken:
             broken.setattr(escalate_run, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-            assert here("run", logs, output, "--config", config).returncode == 130
+            assert invoke("run", logs, output, "--config", config).returncode == 130
     requests = count_requests(server)
-    done = here("run", logs, output, "--config", config)
+    done = invoke("run", logs, output, "--config", config)
     assert done.returncode == 0 and count_requests(server) == requests > 0, done.stdout + done.stderr
     record = manifest(output)["runs"][-1]
     assert (record["escalation"]["sent"], record["escalation"]["decided"]) == (ROWS // 2, ROWS // 2) and record["drift"]
@@ -105,10 +105,10 @@ def test_more_logs_of_an_escalated_partition(daily: tuple[Path, Path, Path, Serv
     """Responses are chosen from the whole partition; answered ones stay decided and are not sent again."""
     logs, output, path, server = daily
     config = write_job_file(path, server)
-    assert here("run", logs, output, "--config", config).returncode == 0
+    assert invoke("run", logs, output, "--config", config).returncode == 0
     answers = read_escalated(output)
     write_logs(logs / "dt=2026-11-02" / "b.parquet", example_rows(ROWS, start=ROWS))
-    done = here("run", logs, output, "--config", config)
+    done = invoke("run", logs, output, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     after = read_escalated(output)
     assert ROWS <= len(after) <= ROWS + ROWS // 2 and after.items() >= answers.items()
@@ -121,7 +121,7 @@ def test_more_logs_of_an_escalated_partition(daily: tuple[Path, Path, Path, Serv
 def test_an_unusable_judge_is_an_error_before_anything_is_scored(daily: tuple[Path, Path, Path, Server]) -> None:
     logs, output, path, server = daily
     server.reply = lambda _: (401, {"error": {"message": "no key"}})
-    done = here("run", logs, output, "--config", write_job_file(path, server))
+    done = invoke("run", logs, output, "--config", write_job_file(path, server))
     fails(done, "server.refuses-key", 401)
     assert not (output / "raw").exists()
 
@@ -130,10 +130,10 @@ def test_score_and_finalize_ask_no_judge(daily: tuple[Path, Path, Path, Server])
     logs, output, path, server = daily
     config = write_job_file(path, server)
     for command in (("score", logs, output), ("finalize", output)):
-        assert here(*command, "--config", config).returncode == 0
+        assert invoke(*command, "--config", config).returncode == 0
     assert not count_requests(server) and not (output / "escalated").exists()
-    assert here("escalate", output, "--config", config).returncode == 0 and len(read_escalated(output)) == ROWS // 2
+    assert invoke("escalate", output, "--config", config).returncode == 0 and len(read_escalated(output)) == ROWS // 2
     fresh = output.with_name("fresh")
-    assert here("score", logs, fresh, "--config", config).returncode == 0
-    done = here("escalate", fresh, "--config", config)
+    assert invoke("score", logs, fresh, "--config", config).returncode == 0
+    done = invoke("escalate", fresh, "--config", config)
     fails(done, "output.no-verdicts")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.chat_server import Reply, Server
-from tests.jobs.conftest import here, manifest
+from tests.jobs.conftest import invoke, manifest
 from tests.jobs.evaluation.conftest import job, labeled_days, write_output
 from tests.jobs.second_pass.explain.conftest import (
     SENTENCE,
@@ -31,7 +31,7 @@ TIMEOUT = 3
 @pytest.mark.parametrize("strategy", ["vanilla", "fallback", "categorized"])
 def test_every_flagged_sentence_has_one_outcome(flagged: Path, model: Model, strategy: str) -> None:
     server, config = model()
-    done = here("explain", flagged, "--config", config, "--strategy", strategy)
+    done = invoke("explain", flagged, "--config", config, "--strategy", strategy)
     assert done.returncode == 0, done.stdout + done.stderr
     entries = read_explanations(flagged, strategy)
     assert set(entries) == read_flags(flagged) and len(entries) > 50
@@ -55,28 +55,28 @@ def test_every_flagged_sentence_has_one_outcome(flagged: Path, model: Model, str
     assert max(count_questions(server).values()) == 1
 
     before = len(server.bodies)
-    again = here("explain", flagged, "--config", config, "--strategy", strategy)
+    again = invoke("explain", flagged, "--config", config, "--strategy", strategy)
     assert again.returncode == 0 and len(server.bodies) == before and read_explanations(flagged, strategy) == entries
     assert manifest(flagged)["explained"][-1]["questions"] == 0
 
 
 def test_new_verdicts_ask_only_about_new_flags(flagged: Path, model: Model) -> None:
     server, config = model()
-    first = here("explain", flagged, "--config", config)
+    first = invoke("explain", flagged, "--config", config)
     assert first.returncode == 0, first.stdout + first.stderr
     few_flags, flags_more = read_flags(flagged), job(verdict={"threshold": {"quantile": 0.6}})
     before = read_explanations(flagged, "categorized")
     finalize(flagged, flags_more)
     assert read_flags(flagged) > few_flags
-    assert here("explain", flagged, "--config", config).returncode == 0
+    assert invoke("explain", flagged, "--config", config).returncode == 0
     assert set(read_explanations(flagged, "categorized")) == read_flags(flagged) and max(count_questions(server).values()) == 1
     finalize(flagged, job())
     asked_before = len(server.bodies)
-    assert here("explain", flagged, "--config", config).returncode == 0 and len(server.bodies) == asked_before
+    assert invoke("explain", flagged, "--config", config).returncode == 0 and len(server.bodies) == asked_before
     after = read_explanations(flagged, "categorized")
     assert set(after) == few_flags and {k: v["answer"] for k, v in after.items()} == {k: v["answer"] for k, v in before.items()}
     finalize(flagged, flags_more)  # the answers of removed rows are kept
-    assert here("explain", flagged, "--config", config).returncode == 0 and len(server.bodies) == asked_before
+    assert invoke("explain", flagged, "--config", config).returncode == 0 and len(server.bodies) == asked_before
     runs = manifest(flagged)["explained"]
     assert sum(run["questions"] for run in runs) == len(server.bodies) and runs[-1]["prompt_tokens"] == 0
 
@@ -118,7 +118,7 @@ def test_every_fault_of_a_server_is_an_outcome(flagged: Path, model: Model) -> N
         return (faults[kind % 10] if kind % 10 < len(faults) else None) or honest_reply
 
     server, config = model(reply, engine={"concurrency": 8, "retries": 3, "timeout_seconds": TIMEOUT})
-    done = here("explain", flagged, "--config", config)
+    done = invoke("explain", flagged, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     entries = read_explanations(flagged, "categorized")
     assert set(entries) == read_flags(flagged)
@@ -136,7 +136,7 @@ def test_every_fault_of_a_server_is_an_outcome(flagged: Path, model: Model) -> N
 
     is_repaired.append(True)
     before = count_questions(server)
-    again = here("explain", flagged, "--config", config)
+    again = invoke("explain", flagged, "--config", config)
     assert again.returncode == 0, again.stdout + again.stderr
     assert len(server.bodies) - before.total() == statuses["error"]
     after = Counter(entry["status"] for entry in read_explanations(flagged, "categorized").values())
@@ -154,10 +154,10 @@ def test_a_server_that_keeps_failing_ends_the_run_without_losing_answers(flagged
         return reply_honestly(body)
 
     _, config = model(reply, engine={"concurrency": 2, "retries": 0})
-    done = here("explain", flagged, "--config", config)
+    done = invoke("explain", flagged, "--config", config)
     fails(done, "server.in-trouble", "HTTP 503")
     is_repaired.append(True)
-    assert here("explain", flagged, "--config", config).returncode == 0
+    assert invoke("explain", flagged, "--config", config).returncode == 0
     assert set(read_explanations(flagged, "categorized")) == read_flags(flagged)
     assert len(answered) == len(set(answered)) == manifest(flagged)["explained"][-1]["questions"]
 
@@ -166,7 +166,7 @@ def test_a_server_that_keeps_failing_ends_the_run_without_losing_answers(flagged
 def test_a_budget_in_dollars_is_never_exceeded(flagged: Path, model: Model, dollars: float) -> None:
     """A prompt token costs one millionth of a dollar, a completion token two."""
     server, config = model(price={"input": 1.0, "output": 2.0})
-    done = here("explain", flagged, "--config", config, "--budget-usd", str(dollars))
+    done = invoke("explain", flagged, "--config", config, "--budget-usd", str(dollars))
     assert done.returncode == 0, done.stdout + done.stderr
     cost = len(server.bodies) * (900 + 2 * 60) / 1_000_000
     (run,) = manifest(flagged)["explained"]
@@ -175,7 +175,7 @@ def test_a_budget_in_dollars_is_never_exceeded(flagged: Path, model: Model, doll
     assert (
         set(entries) == read_flags(flagged) and run["statuses"].get("over_budget", 0) == len(entries) - len(server.bodies) > 0
     )
-    assert here("explain", flagged, "--config", config).returncode == 0
+    assert invoke("explain", flagged, "--config", config).returncode == 0
     assert max(count_questions(server).values()) == 1 and len(server.bodies) == len(entries)
 
 
@@ -194,13 +194,13 @@ def test_a_retried_row_keeps_its_answered_sentences(flagged: Path, model: Model)
         )
 
     server, config = model(reply, engine={"concurrency": 8, "retries": 0})
-    done = here("explain", flagged, "--config", config, "--sample", "60")
+    done = invoke("explain", flagged, "--config", config, "--sample", "60")
     assert done.returncode == 0, done.stdout + done.stderr
     is_repaired.append(True)
     first = Counter(entry["status"] for entry in read_explanations(flagged, "categorized").values())
     assert first["refused"] and first["error"], first
     before = len(server.bodies)
-    assert here("explain", flagged, "--config", config, "--sample", "60").returncode == 0
+    assert invoke("explain", flagged, "--config", config, "--sample", "60").returncode == 0
     assert len(server.bodies) == before + first["error"]
     assert (
         Counter(entry["status"] for entry in read_explanations(flagged, "categorized").values())["refused"] == first["refused"]
@@ -212,7 +212,7 @@ def test_a_question_of_two_partitions_is_sent_once(tmp_path: Path, model: Model)
     output = write_output(tmp_path / "out", {"dt=1": rows, "dt=2": rows}, job())
     server, config = model()
     for sentences in ("1", "2", "3", "20", "21", "1000"):  # equal rows have equal scores; a limit separates them
-        here("explain", output, "--config", config, "--sample", sentences)
+        invoke("explain", output, "--config", config, "--sample", sentences)
     assert (
         set(read_explanations(output, "categorized")) == read_flags(output)
         and len(server.bodies) == len(read_flags(output)) / 2
@@ -223,7 +223,7 @@ def test_a_question_of_two_partitions_is_sent_once(tmp_path: Path, model: Model)
 
 def test_a_server_that_refuses_every_prompt_ends_the_run(flagged: Path, model: Model) -> None:
     server, config = model(lambda _: (400, {"error": {"message": "unknown field response_format"}}))
-    done = here("explain", flagged, "--config", config)
+    done = invoke("explain", flagged, "--config", config)
     fails(done, "server.refuses-every-prompt")
     assert len(server.bodies) < 30
     assert not read_explanations(flagged, "categorized")
@@ -232,19 +232,19 @@ def test_a_server_that_refuses_every_prompt_ends_the_run(flagged: Path, model: M
 def test_half_a_surrogate_pair_is_written_as_a_question_mark(flagged: Path, model: Model) -> None:
     answer = {"evidence": "", "reason": "a \ud800 b", "category": "added"}
     _, config = model(lambda _: make_reply(json.dumps(answer)))
-    done = here("explain", flagged, "--config", config, "--sample", "5")
+    done = invoke("explain", flagged, "--config", config, "--sample", "5")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {entry["reason"] for entry in read_explanations(flagged, "categorized").values()} == {"a ? b"}
 
 
 def test_a_sample_explains_the_worst_responses(flagged: Path, model: Model) -> None:
     server, config = model()
-    assert here("explain", flagged, "--config", config, "--sample", "20").returncode == 0
+    assert invoke("explain", flagged, "--config", config, "--sample", "20").returncode == 0
     entries = read_explanations(flagged, "categorized")
     assert 19 <= len(entries) <= 20 and len(server.bodies) == len(entries)
-    assert here("explain", flagged, "--config", config, "--sample", "20").returncode == 0
+    assert invoke("explain", flagged, "--config", config, "--sample", "20").returncode == 0
     assert len(server.bodies) == len(entries)
-    assert here("explain", flagged, "--config", config, "--sample", "40", "--stratify", "item").returncode == 0
+    assert invoke("explain", flagged, "--config", config, "--sample", "40", "--stratify", "item").returncode == 0
     assert max(count_questions(server).values()) == 1 and len(read_explanations(flagged, "categorized")) >= 40
 
 
@@ -264,22 +264,22 @@ def test_invalid_options_and_settings_are_refused(
     server, config = model(**settings) if "model" not in settings else model()
     if "model" in settings:
         config.write_text(config.read_text().replace("model: m", "model: embedded"))
-    done = here("explain", flagged, "--config", config, *arguments)
+    done = invoke("explain", flagged, "--config", config, *arguments)
     fails(done, code)
     assert not server.bodies
 
 
 def test_a_job_without_a_reasoner_is_refused(flagged: Path) -> None:
-    fails(here("explain", flagged), "explain.no-reasoner")
+    fails(invoke("explain", flagged), "explain.no-reasoner")
 
 
 def test_another_model_is_refused(flagged: Path, model: Model) -> None:
     _, config = model()
-    assert here("explain", flagged, "--config", config).returncode == 0
+    assert invoke("explain", flagged, "--config", config).returncode == 0
     config.write_text(config.read_text().replace("model: m", "model: other"))
-    done = here("explain", flagged, "--config", config)
+    done = invoke("explain", flagged, "--config", config)
     fails(done, "output.other-second-pass", "model: was 'm', is 'other'")
-    assert here("explain", flagged, "--config", config, "--strategy", "vanilla").returncode == 0
+    assert invoke("explain", flagged, "--config", config, "--strategy", "vanilla").returncode == 0
 
 
 @pytest.mark.parametrize("paths", [[""], ["model=a%20b/strategy=x", "model=__HIVE_DEFAULT_PARTITION__/strategy=y"]])
@@ -287,20 +287,20 @@ def test_hive_paths_with_special_names(tmp_path: Path, model: Model, paths: list
     days = list(labeled_days().values())
     output = write_output(tmp_path / "out", dict(zip(paths, days, strict=False)), job())
     _, config = model()
-    done = here("explain", output, "--config", config)
+    done = invoke("explain", output, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(read_explanations(output, "categorized")) == read_flags(output)
     folders = {str(p.parent.relative_to(output / "explanations")) for p in (output / "explanations").rglob("*.parquet")}
     renamed = [path.replace("model", "input_model").replace("strategy", "input_strategy") for path in paths]
     assert folders == {f"strategy=categorized/{path}".rstrip("/") for path in renamed}
-    page = here("report", output)
+    page = invoke("report", output)
     assert page.returncode == 0 and "Nobody signs" in (output / "report.html").read_text()
 
 
 def test_an_output_without_flags_asks_nothing(flagged: Path, model: Model) -> None:
     finalize(flagged, job(verdict={"threshold": {"value": -9.0}}))
     server, config = model()
-    done = here("explain", flagged, "--config", config)
+    done = invoke("explain", flagged, "--config", config)
     assert done.returncode == 0 and "0 sentences of 0 responses" in done.stdout and not server.bodies, done.stdout + done.stderr
 
 
@@ -314,10 +314,10 @@ def test_attack_a_run_replaces_verdicts_during_explain(flagged: Path, model: Mod
         return reply_honestly(body)
 
     server, config = model(reply, engine={"concurrency": 1})
-    done = here("explain", flagged, "--config", config)
+    done = invoke("explain", flagged, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     assert read_flags(flagged) > before
-    assert here("explain", flagged, "--config", config).returncode == 0
+    assert invoke("explain", flagged, "--config", config).returncode == 0
     assert set(read_explanations(flagged, "categorized")) == read_flags(flagged) and max(count_questions(server).values()) == 1
     record = manifest(flagged)
     assert len(record["runs"]) == 2 and sum(run["questions"] for run in record["explained"]) == len(server.bodies)
@@ -333,9 +333,9 @@ def test_the_cost_of_a_killed_explain_is_counted_once(flagged: Path, model: Mode
 
     with monkeypatch.context() as patch:
         patch.setattr(run, "count_results", killed)
-        assert here("explain", flagged, "--config", config).returncode == 130
+        assert invoke("explain", flagged, "--config", config).returncode == 130
     asked_before = len(server.bodies)
-    assert [here("explain", flagged, "--config", config).returncode for _ in range(3)] == [0, 0, 0]
+    assert [invoke("explain", flagged, "--config", config).returncode for _ in range(3)] == [0, 0, 0]
     assert [run["questions"] for run in manifest(flagged)["explained"]] == [asked_before, 0, 0]
     assert len(server.bodies) == asked_before > 0
 
@@ -347,6 +347,6 @@ def test_concurrent_explains_exclude_each_other(flagged: Path, model: Model) -> 
 
     server, config = model()
     with lock_output(open_folder(str(flagged)), "explain", name=LOCK):
-        done = here("explain", flagged, "--config", config)
+        done = invoke("explain", flagged, "--config", config)
     fails(done, "output.locked", "`ragassay explain`")
     assert not server.bodies

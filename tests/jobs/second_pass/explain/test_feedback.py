@@ -18,7 +18,7 @@ from ragassay.pipeline.detectors.named_entities import EntityKind
 from ragassay.pipeline.reasoning.categories import CATEGORIES, DETECTOR_CATEGORIES
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
-from tests.jobs.conftest import here, manifest, read_rows, resamples
+from tests.jobs.conftest import invoke, manifest, read_rows, resamples
 from tests.jobs.second_pass.explain.conftest import read_explanations, read_flags
 from tests.jobs.second_pass.explain.test_explain import Model
 from tests.raises import fails
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("without_ray")
 def explained(flagged: Path, model: Model) -> tuple[Path, Path]:
     _, config = model()
     for strategy in ("vanilla", "fallback", "categorized"):
-        done = here("explain", flagged, "--config", config, "--strategy", strategy)
+        done = invoke("explain", flagged, "--config", config, "--strategy", strategy)
         assert done.returncode == 0, done.stdout + done.stderr
     return flagged, config
 
@@ -38,7 +38,7 @@ def explained(flagged: Path, model: Model) -> tuple[Path, Path]:
 def test_calibrate_evaluate_and_tune_read_weak_labels(explained: tuple[Path, Path], tmp_path: Path, tokenizer: object) -> None:
     output, config = explained
     labels = tmp_path / "weak.parquet"
-    done = here("explain", output, "--config", config, "--feedback", labels)
+    done = invoke("explain", output, "--config", config, "--feedback", labels)
     assert done.returncode == 0 and "weak labels" in done.stdout, done.stdout + done.stderr
     written = pq.read_table(labels).to_pylist()
     assert {row["labeled_by"] for row in written} == {"m"} and all(row["weak"] for row in written)
@@ -47,11 +47,11 @@ def test_calibrate_evaluate_and_tune_read_weak_labels(explained: tuple[Path, Pat
         supported = [label["supported"] for label in row["sentence_labels"]]
         assert row["label"] == ("correct" if all(supported) else "wrong")
         assert all(("signed" in row["response"][s["start"] : s["end"]]) != s["supported"] for s in row["sentence_labels"])
-    calibrated = here(
+    calibrated = invoke(
         "calibrate", output, "--label", "label", "--labels", labels, "--target", "supported-f1", "--out", tmp_path / "c.json"
     )
     assert calibrated.returncode == 0 and "weak labels, by m" in calibrated.stdout, calibrated.stdout + calibrated.stderr
-    evaluated = here("evaluate", output, "--label", "label", "--labels", labels, *resamples(tmp_path, 0))
+    evaluated = invoke("evaluate", output, "--label", "label", "--labels", labels, *resamples(tmp_path, 0))
     assert evaluated.returncode == 0 and "weak labels, by m" in evaluated.stdout, evaluated.stdout + evaluated.stderr
     assert json.loads((output / "evaluation.json").read_text())["sentences"] is not None
 
@@ -62,13 +62,13 @@ def test_calibrate_evaluate_and_tune_read_weak_labels(explained: tuple[Path, Pat
 
 def test_feedback_needs_a_strategy_that_can_disagree(explained: tuple[Path, Path], tmp_path: Path) -> None:
     output, config = explained
-    done = here("explain", output, "--config", config, "--strategy", "vanilla", "--feedback", tmp_path / "weak.parquet")
+    done = invoke("explain", output, "--config", config, "--strategy", "vanilla", "--feedback", tmp_path / "weak.parquet")
     fails(done, "explain.no-opinions")
 
 
 def test_rejected_flags_are_counted_per_member(explained: tuple[Path, Path]) -> None:
     output, config = explained
-    done = here("explain", output, "--config", config)
+    done = invoke("explain", output, "--config", config)
     limits = {name: member["suspicious_below"] for name, member in manifest(output)["runs"][-1]["fit"]["members"].items()}
     rows = {row["row_key"]: row for row in read_rows(output)}
     entries = read_explanations(output, "categorized")
@@ -87,13 +87,13 @@ def test_rejected_flags_are_counted_per_member(explained: tuple[Path, Path]) -> 
 def test_evaluate_measures_the_papers_tables(explained: tuple[Path, Path], tmp_path: Path) -> None:
     output, config = explained
     review = tmp_path / "review.parquet"
-    assert here("explain", output, "--config", config, "--review", review).returncode == 0
+    assert invoke("explain", output, "--config", config, "--review", review).returncode == 0
     table = pq.read_table(review)
     rng = np.random.default_rng(1)
     judgments = [None if rng.random() < 0.2 else "signed" not in row["text"] for row in table.to_pylist()]
     index = table.schema.get_field_index("inconsistent")
     pq.write_table(table.set_column(index, "inconsistent", pa.array(judgments, pa.bool_())), review)
-    done = here("evaluate", output, "--explanations", "--label", "label", "--labels", review, "--slice", "dt")
+    done = invoke("evaluate", output, "--explanations", "--label", "label", "--labels", review, "--slice", "dt")
     assert done.returncode == 0 and "identification" in done.stdout and "2026-11-02" in done.stdout, done.stdout + done.stderr
     qualities = measure_explanations(open_folder(str(output)), LabelSource("label"), None, str(review))
     by_strategy = {quality.strategy: quality for quality in qualities}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragassay.pipeline.reasoning.categories import CATEGORIES
-from tests.jobs.conftest import here, manifest, write_job
+from tests.jobs.conftest import invoke, manifest, write_job
 from tests.jobs.second_pass.explain.conftest import read_explanations, read_flags
 
 pytestmark = pytest.mark.slow
@@ -40,10 +40,10 @@ def check_answers(output: Path, entries: dict[tuple[int, int], dict[str, Any]]) 
 
 @pytest.mark.engine
 @pytest.mark.usefixtures("vllm_server")  # starts in the background
-def test_vllm_in_the_ray_job(one_ray: None, flagged: Path, tmp_path: Path) -> None:
+def test_vllm_in_the_ray_job(shared_ray_session: None, flagged: Path, tmp_path: Path) -> None:
     engine = {"kind": "vllm", "max_model_len": 4096}
     config = write_job(tmp_path / "job.yaml", escalation={"explainer": {"engine": engine, "max_tokens": 24}})
-    done = here("explain", flagged, "--config", config, "--sample", "3")
+    done = invoke("explain", flagged, "--config", config, "--sample", "3")
     assert done.returncode == 0, done.stdout + done.stderr
     entries = read_explanations(flagged, "categorized")
     assert 2 <= len(entries) <= 3 and entries.keys() <= read_flags(flagged)
@@ -57,6 +57,6 @@ def test_vllm_as_a_server(flagged: Path, tmp_path: Path, vllm_server: tuple[str,
     engine = {"kind": "server", "base_url": url}
     config = write_job(tmp_path / "job.yaml", escalation={"explainer": {"model": "slm", "engine": engine, "max_tokens": 24}})
     wait()
-    done = here("explain", flagged, "--config", config, "--sample", "3")
+    done = invoke("explain", flagged, "--config", config, "--sample", "3")
     assert done.returncode == 0, done.stdout + done.stderr
     check_answers(flagged, read_explanations(flagged, "categorized"))
