@@ -1,6 +1,7 @@
-"""Make the README's picture of a report with headless Chromium: the top of the page with its first card.
+"""Make a picture of a page with headless Chromium: a report down to the end of its first card, or a review page.
 
 python -m tests.benchmarks.picture out/demo/report.html docs/assets/report.png
+python -m tests.benchmarks.picture out/demo/review.html docs/assets/review.png
 """
 
 import base64
@@ -21,12 +22,22 @@ for (const article of more) article.hidden = true;
 return Math.ceil(document.querySelector("article").getBoundingClientRect().bottom + scrollY);
 """
 
+SHOW_FIRST_SENTENCE = """
+document.querySelector("dialog input").value = "Ana";
+document.querySelector("dialog button").click();
+document.dispatchEvent(new KeyboardEvent("keydown", {key: "p", bubbles: true}));
+return 750;
+"""
+
+SCRIPTS = {"report": SHOW_FIRST_CARD, "review": SHOW_FIRST_SENTENCE}
+"""Name of the page -> script that prepares it and returns the height of the picture."""
+
 
 def save_picture(page: Path, target: Path) -> None:
-    """Write a picture of the top of a page, down to the end of its first card.
+    """Write a picture of the top of a page.
 
     Args:
-        page: Page of `ragassay report`.
+        page: Page of `ragassay report` or `ragassay review`.
         target: PNG file to write.
     """
     from PIL import Image
@@ -41,10 +52,10 @@ def save_picture(page: Path, target: Path) -> None:
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"):
         options.add_argument(argument)
     with webdriver.Chrome(options=options, service=Service(driver)) as chrome:
-        size = {"width": WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        size = {"width": WIDTH, "height": 760, "deviceScaleFactor": 1, "mobile": False}
         chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         chrome.get(page.absolute().as_uri())
-        clip = {"x": 0, "y": 0, "width": WIDTH, "height": chrome.execute_script(SHOW_FIRST_CARD) + MARGIN, "scale": 1}
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": chrome.execute_script(SCRIPTS[page.stem]) + MARGIN, "scale": 1}
         screenshot = chrome.execute_cdp_cmd(
             "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip}
         )
