@@ -20,6 +20,10 @@ pytestmark = pytest.mark.soak
 ROWS = 1200
 MORE_ROWS = 6000
 """Rows of a run that takes long enough for an added node to get work."""
+
+AGENT_SECONDS = 60
+"""Time that a node has until it accepts jobs."""
+
 ENV = {"RAY_AUTH_MODE": "disabled", "PYTHONPATH": str(REPO), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
 
 
@@ -147,10 +151,14 @@ def test_a_submitted_job_runs_on_the_cluster(tiny_model: str, tmp_path: Path) ->
     with start_cluster(tmp_path, 3, 3, dashboard=port):
         ray = Path(sys.executable).with_name("ray")
         command = [sys.executable, "-m", "ragassay", "run", logs, output, "--config", job]
-        result = subprocess.run(
-            [ray, "job", "submit", "--address", f"http://127.0.0.1:{port}", "--", *map(str, command)],
-            env=environment(**ENV), capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path,
-        )  # fmt: skip
+        submit = [ray, "job", "submit", "--address", f"http://127.0.0.1:{port}", "--", *map(str, command)]
+        for _ in range(AGENT_SECONDS):
+            result = subprocess.run(
+                submit, env=environment(**ENV), capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path
+            )
+            if "No available agent" not in result.stderr:
+                break
+            time.sleep(1)
         assert result.returncode == 0 and "succeeded" in result.stdout, result.stdout + result.stderr
         tries.count(list_ids(ROWS // 4), list_scored_ids(output), well=True)
     tries.done()
