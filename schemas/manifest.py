@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from ragassay.schemas.explained import ExplainRun
+from ragassay.schemas.explain_run import ExplainRun
 from ragassay.schemas.input_file import DEFERRED, PENDING, SCORED, UNREADABLE, DeferredInput, InputFile
-from ragassay.schemas.origins import Origins
-from ragassay.schemas.sealed import SealedSummary
+from ragassay.schemas.sealed_files import SealedSummary
 from ragassay.schemas.source import SourceTable
+from ragassay.schemas.verdict_origins import Origins
 from ragassay.schemas.versioned import RECORD_CONFIG, Record
 
 __all__ = [
@@ -48,7 +48,7 @@ class MemberFit:
         sigma: Standard deviation that divides them, > 0.
         count: Number of values behind `mu` and `sigma`.
         low: Smallest of these values.
-        value: Kind of its value that is normalized (`pipeline.members.ValueKind`).
+        value: Kind of its value that is normalized (`pipeline.member_values.ValueKind`).
         suspicious_below: Response value below which the member alone finds a response suspicious; None without this limit.
     """
 
@@ -163,7 +163,7 @@ class JudgeRecord:
 
     Attributes:
         name: The judge's name, `decided_by` in `scored/`.
-        value: Kind of its value that decides (`pipeline.members.ValueKind`).
+        value: Kind of its value that decides (`pipeline.member_values.ValueKind`).
         flags_below: Value below which it finds a sentence unsupported.
         identity: Everything that its values depend on: weights, prompt, settings.
     """

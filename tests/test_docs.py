@@ -16,8 +16,9 @@ from pydantic import BaseModel
 from ragassay.jobs.cli.main import app
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.job_text import parse_yaml
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.engines.vllm_engine import VllmSettings
-from ragassay.pipeline.slm.config import Replicas, Slm
+from ragassay.pipeline.slm.config import Slm
 from ragassay.schemas.columns import scored_schema
 from tests import cli_page, error_codes, rooms
 from tests.benchmarks.results import plot_members

@@ -24,10 +24,10 @@ from ragassay.jobs.verdicts.parts import name_calibration
 from ragassay.jobs.verdicts.settings import resolve_standalone_settings, restore_settings
 from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
-from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.manifest import Manifest, Run
-from ragassay.schemas.origins import Origins
+from ragassay.schemas.verdict_origins import Origins
 
 RUN_ID = "check"
 

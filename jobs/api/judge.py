@@ -22,7 +22,7 @@ from ragassay.jobs.verdicts.languages import choose_languages, resolve_languages
 from ragassay.jobs.verdicts.parts import find_calibration
 from ragassay.jobs.verdicts.settings import resolve_settings
 from ragassay.jobs.verdicts.threshold import compute_quantile_threshold
-from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.redact import make_redaction
 from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, count_bins

@@ -6,7 +6,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import LogFile, Logs, check_logs
 from ragassay.jobs.input.read import to_logs_table
-from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
+from ragassay.pipeline.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.text.redact import Redaction, redact_rows
 from ragassay.schemas.columns import logs_schema, passthrough_schema, scored_schema
 

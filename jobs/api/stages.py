@@ -15,7 +15,7 @@ from ragassay.jobs.verdicts.languages import set_languages
 from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.stages.detect import DetectStage
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.language import read_row_languages
+from ragassay.pipeline.text.language_codes import read_row_languages
 from ragassay.pipeline.text.redact import make_redaction
 from ragassay.schemas.columns import LOGS, SCORED_FIELDS
 

@@ -9,8 +9,8 @@ from rich.table import Table
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.evaluation.explanation_quality import PAPER_F1, FlagQuality, StrategyQuality
 from ragassay.jobs.export.explanation_feedback import RejectedFlags
-from ragassay.schemas.explained import ExplainRun
-from ragassay.schemas.explanations import EXPLANATIONS, strategy_folder
+from ragassay.schemas.explain_run import ExplainRun
+from ragassay.schemas.explanation_columns import EXPLANATIONS, strategy_folder
 
 
 def print_explained(run: ExplainRun, rejected: Sequence[RejectedFlags], output: str, console: Console) -> None:

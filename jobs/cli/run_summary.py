@@ -8,7 +8,7 @@ from rich.table import Table
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
-from ragassay.pipeline.verdict.normalize import NormalizationFit
+from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
 from ragassay.schemas.source import SourceTable
 

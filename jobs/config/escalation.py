@@ -7,7 +7,8 @@ from pydantic_core import PydanticCustomError
 
 from ragassay.jobs.config.section import Section
 from ragassay.pipeline.cascade.config import UNCERTAINTY, EscalationPolicy
-from ragassay.pipeline.reasoning.config import Price, Reasoner
+from ragassay.pipeline.engines.price import Price
+from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.slm.config import Slm
 from ragassay.schemas.columns import ENSEMBLE
 

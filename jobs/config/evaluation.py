@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ragassay.jobs.config.section import Section
-from ragassay.pipeline.slm.judge import Judge
+from ragassay.pipeline.slm.reference_judge import Judge
 
 
 class EvaluationConfig(Section):

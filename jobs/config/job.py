@@ -17,8 +17,8 @@ from ragassay.jobs.config.settings_file import check_settings, read_settings
 from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.config.verdict import VerdictConfig
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.judge import check_judge
 from ragassay.pipeline.slm.prompt import check_template
+from ragassay.pipeline.slm.reference_judge import check_judge
 from ragassay.pipeline.uncertainty.config import Rerank, Uncertainty
 from ragassay.pipeline.uncertainty.prompt import check_answer_prompt
 

@@ -7,7 +7,8 @@ from pydantic_core import PydanticCustomError
 
 from ragassay.jobs.config.section import Section
 from ragassay.pipeline.detectors.config import Detector
-from ragassay.pipeline.slm.config import Replicas, Slm
+from ragassay.pipeline.engines.replicas import Replicas
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import needs_question
 from ragassay.pipeline.uncertainty.config import Rerank, Uncertainty, UncertaintyModelConfig
 

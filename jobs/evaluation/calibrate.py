@@ -30,8 +30,8 @@ from ragassay.pipeline.calibration.certify import certify_threshold, min_rows_to
 from ragassay.pipeline.calibration.probability import compute_calibration_error, fit_probability, predict_probabilities
 from ragassay.pipeline.calibration.target import ThresholdTarget, find_best_precision, find_threshold, measure_threshold
 from ragassay.pipeline.errors import ConfigError, FitError, InputError
-from ragassay.pipeline.members import SCORE_COLUMNS, read_scores
-from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.finalize import VerdictSettings
+from ragassay.pipeline.member_values import SCORE_COLUMNS, read_scores
 from ragassay.pipeline.verdict.exact_quantile import find_share_threshold
 from ragassay.pipeline.verdict.moments import merge_moments
 from ragassay.pipeline.verdict.rule import Rule, apply_rule

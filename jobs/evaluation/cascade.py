@@ -18,7 +18,7 @@ from ragassay.pipeline.calibration.metrics import (
 )
 from ragassay.pipeline.cascade.choose import count_share_rows
 from ragassay.pipeline.cascade.config import UNCERTAINTY
-from ragassay.pipeline.members import ValueKind
+from ragassay.pipeline.member_values import ValueKind
 from ragassay.schemas.manifest import Manifest
 
 JUDGED_SHARES = tuple(step / 20 for step in range(21))

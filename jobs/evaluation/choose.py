@@ -10,7 +10,7 @@ from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.calibration.weights import fit_member_weights
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, list_valid_pairs
-from ragassay.pipeline.verdict.normalize import NormalizationFit
+from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.manifest import FitRecord, Manifest
 

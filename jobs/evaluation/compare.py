@@ -12,7 +12,7 @@ from ragassay.jobs.evaluation.labeled import read_member_values
 from ragassay.jobs.evaluation.labels import Label, LabelSource, parse_labels
 from ragassay.jobs.output.scored_dataset import Position, ScoredDataset, open_scored
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.members import ValueKind
+from ragassay.pipeline.member_values import ValueKind
 from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.manifest import Manifest
 

@@ -38,11 +38,11 @@ from ragassay.pipeline.calibration.metrics import (
     percentile_interval,
 )
 from ragassay.pipeline.errors import FitError, InputError, OutputError
-from ragassay.pipeline.members import ValueKind
-from ragassay.pipeline.slm.judge import Judge, judge_rows
+from ragassay.pipeline.member_values import ValueKind
+from ragassay.pipeline.slm.reference_judge import Judge, judge_rows
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, list_valid_pairs
+from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members
 from ragassay.pipeline.verdict.moments import compute_moments
-from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.versioned import Record

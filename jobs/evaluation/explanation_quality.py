@@ -15,7 +15,7 @@ from ragassay.jobs.second_pass.explain.entries import read_explanations
 from ragassay.jobs.storage.folder import Folder, read_user_table
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 
 EXPLANATION_FILE = "evaluation_explanations.json"
 

@@ -27,11 +27,11 @@ from ragassay.jobs.output.snapshot import check_row_count
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share, extract_words
 from ragassay.pipeline.calibration.metrics import number_groups
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.members import ValueKind, convert_logprobs, read_logprobs, read_members, read_scores
-from ragassay.pipeline.verdict.normalize import NormalizationFit
+from ragassay.pipeline.member_values import ValueKind, convert_logprobs, read_logprobs, read_members, read_scores
+from ragassay.pipeline.text.words import collect_words, compute_context_share, extract_words
+from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.schemas.columns import SUPPORTED, Status
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats

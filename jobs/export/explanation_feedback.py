@@ -20,9 +20,9 @@ from ragassay.jobs.second_pass.explain.entries import read_explanations
 from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.members import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, convert_logprobs
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 from ragassay.schemas.manifest import Manifest
 
 FEEDBACK_SCHEMA = pa.schema(

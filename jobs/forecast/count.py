@@ -9,17 +9,17 @@ import pyarrow as pa
 
 from ragassay.jobs.config.job import Job
 from ragassay.pipeline.engines.prepare import load_tokenizer
-from ragassay.pipeline.engines.text import Messages
+from ragassay.pipeline.engines.text_protocol import Messages
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.cost_budget import estimate_tokens
 from ragassay.pipeline.reasoning.prompt import make_chat
 from ragassay.pipeline.rows import Row, select_ok_rows
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.row_prompts import prefix_sort_key
 from ragassay.pipeline.slm.score import group_calls, hash_row, sort_prompts
-from ragassay.pipeline.slm.served import render_prompt
+from ragassay.pipeline.slm.score_served import render_prompt
+from ragassay.pipeline.slm.token_reuse import PrefixTree
 from ragassay.pipeline.stages.rerank import select_rerank_rows
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from ragassay.pipeline.token_tree.tree import count_tree_tokens

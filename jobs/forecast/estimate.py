@@ -16,7 +16,7 @@ from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.progress.bar import format_duration
 from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for, load_bundled_calibration
-from ragassay.pipeline.reasoning.config import Price
+from ragassay.pipeline.engines.price import Price
 
 BOOTSTRAP_RESAMPLES = 400
 

@@ -9,7 +9,7 @@ from ragassay.jobs.init.columns import Column, mean
 from ragassay.jobs.init.names import ColumnRole, is_conversation_name, is_metadata_name, quote_names, rate_name
 from ragassay.jobs.input.documents import parse_documents
 from ragassay.jobs.input.messages import Conversation, parse_conversation, parse_turns
-from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share
+from ragassay.pipeline.text.words import collect_words, compute_context_share
 
 MAX_CANDIDATES = 8  # compared columns per role; logs may have hundreds of text columns
 COMPARED_ROWS = 100  # rows whose response words are searched in the context

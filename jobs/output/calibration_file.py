@@ -10,7 +10,7 @@ from ragassay.jobs.storage.folder import Folder, check_outside_output, file_loca
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
-from ragassay.pipeline.verdict.normalize import NormalizationFit
+from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 

@@ -15,7 +15,7 @@ from ragassay.jobs.output import errors
 from ragassay.jobs.storage.folder import Folder, open_atomic, read_table
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
-from ragassay.schemas.sealed import SEALED_FILES_SCHEMA, SealedSummary
+from ragassay.schemas.sealed_files import SEALED_FILES_SCHEMA, SealedSummary
 
 SHARD_FOLDER = "_files"
 SEAL_THRESHOLD = 4096

@@ -21,8 +21,8 @@ from ragassay.jobs.runtime.dataflow import Sink
 from ragassay.jobs.storage.folder import Folder, open_atomic
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.errors import BalanceError, OutputError
-from ragassay.schemas.escalated import ESCALATED
-from ragassay.schemas.explanations import EXPLANATIONS, strategy_folder
+from ragassay.schemas.escalated_columns import ESCALATED
+from ragassay.schemas.explanation_columns import EXPLANATIONS, strategy_folder
 
 SIDECAR_BATCH_ROWS = 1024
 """Maximum number of rows in memory."""

@@ -15,7 +15,7 @@ from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.columns import NULL_PARTITION
-from ragassay.schemas.explanations import AnswerStatus, explanations_partition_key
+from ragassay.schemas.explanation_columns import AnswerStatus, explanations_partition_key
 
 STRATEGY_ORDER = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
 """Strategies in order of preference; the report shows the first one that has explanations."""

@@ -10,9 +10,9 @@ from ragassay.jobs.report.explanations import ExplanationSummary, ShownExplanati
 from ragassay.jobs.report.marks import Piece, mark_passages, mark_sentence
 from ragassay.jobs.report.scales import MemberScales, MemberScore, list_member_scores
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.calibration.baselines import extract_words, find_nearest_passage
 from ragassay.pipeline.detectors.terms import collect_known_terms
 from ragassay.pipeline.reasoning.categories import DETECTOR_CATEGORIES
+from ragassay.pipeline.text.words import extract_words, find_nearest_passage
 from ragassay.schemas.columns import HALLUCINATED
 
 READ_COLUMNS = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragassay.jobs.evaluation.compare import read_member_limits
-from ragassay.pipeline.members import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, convert_logprobs
 from ragassay.schemas.manifest import Manifest, MemberFit
 
 

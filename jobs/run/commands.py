@@ -60,7 +60,7 @@ from ragassay.jobs.scoring.register import check_input, check_selection, find_wa
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.jobs.verdicts.fit import fit_members, update_stats
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.verdict.normalize import NormalizationFit
+from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run
 
 _LOG = getLogger(__name__)

@@ -19,7 +19,7 @@ from ragassay.jobs.verdicts.parts import find_calibration
 from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
 from ragassay.jobs.verdicts.threshold import find_quantile_threshold
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.schemas.manifest import Manifest, ThresholdRecord
 
 

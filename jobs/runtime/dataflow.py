@@ -10,7 +10,7 @@ from ragassay.jobs.runtime.deaths import explain_death
 from ragassay.jobs.runtime.resources import CONCURRENT_LIGHT_TASKS, MIN_LIGHT_CPUS, choose_light_cpus
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.stages.stage import Stage, check_columns
 
 BLOCKS_PER_WORKER = 8

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Iterable
 
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.engines.settings import LocalSettings
-from ragassay.pipeline.slm.config import Replicas
 
 LIGHT_CPUS = 0.5
 """Logical CPUs of a task that reads, splits or writes, where enough CPUs are free.

@@ -23,7 +23,7 @@ from ragassay.jobs.storage.folder import Folder, open_atomic, read_table
 from ragassay.pipeline.contain import contain_item
 from ragassay.pipeline.detectors.frequencies import BUCKETS, DocumentFrequencies, count_frequencies, merge_frequencies
 from ragassay.pipeline.detectors.terms import stem_content_words
-from ragassay.pipeline.text.language import read_row_languages
+from ragassay.pipeline.text.language_codes import read_row_languages
 from ragassay.pipeline.text.redact import Redaction, make_redaction, redact_rows
 from ragassay.schemas.columns import passthrough_name
 

@@ -33,13 +33,13 @@ from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import select_passthrough
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.engines.checked import check_once
+from ragassay.pipeline.engines.check_once import check_once
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model
 from ragassay.pipeline.engines.server_labels import request_labels
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.served import get_endpoint
+from ragassay.pipeline.slm.score_served import get_endpoint
 from ragassay.pipeline.text.split import load_splitter
 from ragassay.pipeline.uncertainty.config import Uncertainty, UncertaintyModelConfig
 from ragassay.pipeline.uncertainty.prompt import make_answer_encoder

@@ -13,13 +13,14 @@ from ragassay.jobs.input.types import may_contain_text
 from ragassay.jobs.runtime.resources import count_threads
 from ragassay.jobs.scoring import errors
 from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.errors import InputError
-from ragassay.pipeline.slm.config import Replicas, Slm
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.stages.detect import DetectStage
 from ragassay.pipeline.stages.drop_text import PASSAGE_IDS, DropTextStage
 from ragassay.pipeline.stages.rerank import RerankStage
-from ragassay.pipeline.stages.served import ServedSlmStage
 from ragassay.pipeline.stages.slm import SlmStage
+from ragassay.pipeline.stages.slm_served import ServedSlmStage
 from ragassay.pipeline.stages.split import SplitStage
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.stages.uncertainty import UncertaintyStage

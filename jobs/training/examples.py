@@ -20,8 +20,8 @@ from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import split_sentences
 from ragassay.pipeline.token_tree.tree import count_tree_tokens
-from ragassay.pipeline.training.corrupt import make_statements
 from ragassay.pipeline.training.loss import LabeledExample, StatementPair
+from ragassay.pipeline.training.statements import make_statements
 
 ExampleKey = tuple[str | None, tuple[str, ...], str]
 """Question, passages and response of a row."""

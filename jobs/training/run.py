@@ -23,7 +23,7 @@ from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.slm.config import ADAPTER_SETTINGS, VERIFIER_PROMPT, Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
-from ragassay.pipeline.training.lora import load_for_training
+from ragassay.pipeline.training.trainable_model import load_for_training
 
 MEASURED_LABELS = 400
 """Held-out labels per measurement; more labels cost time and change little."""

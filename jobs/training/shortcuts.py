@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share, extract_words
+from ragassay.pipeline.text.words import collect_words, compute_context_share, extract_words
 
 FOLDS = 5
 

@@ -16,8 +16,8 @@ from sklearn.utils import compute_class_weight
 
 from ragassay.jobs.training.examples import ContextGroup
 from ragassay.pipeline.token_tree.tree import build_tree
-from ragassay.pipeline.training.lora import compute_label_logprobs
 from ragassay.pipeline.training.loss import LabeledExample, compute_loss, find_pair_indices
+from ragassay.pipeline.training.trainable_model import compute_label_logprobs
 
 CHECKPOINT_FILE = "checkpoint.pt"
 WARM_UP_SHARE = 0.03

@@ -20,8 +20,8 @@ from ragassay.jobs.verdicts.input_order import read_in_input_order
 from ragassay.jobs.verdicts.judge_files import NO_JUDGE_FILES, JudgeFiles
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.cascade.decide import JudgeDecisions, replace_verdicts
-from ragassay.pipeline.members import SCORE_COLUMNS, read_scores_contained
-from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
+from ragassay.pipeline.finalize import VerdictSettings, finalize_rows
+from ragassay.pipeline.member_values import SCORE_COLUMNS, read_scores_contained
 from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, count_bins, merge_histograms
 from ragassay.pipeline.verdict.moments import compute_moments, merge_moments
 from ragassay.pipeline.verdict.rule import apply_rule

@@ -19,9 +19,9 @@ from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts import errors
 from ragassay.pipeline.errors import FitError, OutputError
-from ragassay.pipeline.members import SCORE_COLUMNS, ValueKind, read_logprobs, read_members, read_scores_contained
+from ragassay.pipeline.member_values import SCORE_COLUMNS, ValueKind, read_logprobs, read_members, read_scores_contained
+from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.pipeline.verdict.moments import compute_moments, merge_moments
-from ragassay.pipeline.verdict.normalize import NormalizationFit
 from ragassay.schemas.stats import Moments, PartitionStats
 
 

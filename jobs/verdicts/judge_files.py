@@ -10,7 +10,7 @@ from ragassay.jobs.output.partitions import hive_path, list_partition_files
 from ragassay.jobs.output.scored_dataset import read_file_batches
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.cascade.decide import JudgeDecisions, make_decisions
-from ragassay.schemas.escalated import ESCALATED, escalated_partition_path
+from ragassay.schemas.escalated_columns import ESCALATED, escalated_partition_path
 from ragassay.schemas.manifest import Manifest
 
 COLUMNS = ["row_key", "judge.sentence_scores.list.element"]

@@ -28,7 +28,7 @@ from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import list_valid_pairs
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration, ProbabilityMap
-from ragassay.schemas.origins import Origins
+from ragassay.schemas.verdict_origins import Origins
 
 BUNDLED_NAME = "bundled calibration"
 THIS_RUN = {"run": "this run", "history": "this run and its history"}

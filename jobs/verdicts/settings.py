@@ -12,15 +12,15 @@ from ragassay.jobs.verdicts import errors as codes
 from ragassay.jobs.verdicts.fit import fit_members
 from ragassay.jobs.verdicts.parts import VerdictParts, find_calibration, name_calibration, resolve_parts
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
-from ragassay.pipeline.verdict.normalize import NormalizationFit
+from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration, ProbabilityMap
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import FitRecord, MemberFit, Run, ThresholdRecord
-from ragassay.schemas.origins import Origins
 from ragassay.schemas.stats import PartitionStats
+from ragassay.schemas.verdict_origins import Origins
 
 NO_SCORE = "none: no row could be scored"
 

@@ -9,7 +9,7 @@ from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.verdicts.finalize import count_score_cells
 from ragassay.jobs.verdicts.partitions import ScoredPartitions
 from ragassay.jobs.verdicts.settings import NO_SCORE
-from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, find_share_threshold
 from ragassay.schemas.manifest import ThresholdRecord
 

@@ -15,7 +15,7 @@ from ragassay.jobs.verdicts.finalize import FinalizedPartition, finalize_partiti
 from ragassay.jobs.verdicts.judge_files import find_judge_files
 from ragassay.jobs.verdicts.partitions import ScoredPartitions
 from ragassay.pipeline.errors import BalanceError
-from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.schemas.manifest import InputFile, Manifest
 
 

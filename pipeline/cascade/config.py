@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ragassay.pipeline.reasoning.config import Price
+from ragassay.pipeline.engines.price import Price
 from ragassay.pipeline.slm.config import Slm
 
 UNCERTAINTY = "uncertainty"

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
-from ragassay.pipeline.members import ValueKind
+from ragassay.pipeline.member_values import ValueKind
 
 VALUE_INDEPENDENT_FIELDS = {"name", "in_ensemble", "flag_below"}
 """Settings that do not affect a detector's values."""
@@ -33,7 +33,7 @@ class BaseDetector(BaseModel):
 
     @property
     def value(self) -> str:
-        """Kind of the value that is normalized (`pipeline.members.ValueKind`): a detector has only its score."""
+        """Kind of the value that is normalized (`pipeline.member_values.ValueKind`): a detector has only its score."""
         return ValueKind.SCORE.value
 
     @property

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.detectors.find_entities import Entity, EntityKey, collect_known_keys, find_entities
 from ragassay.pipeline.detectors.frequencies import DocumentFrequencies, hash_terms
-from ragassay.pipeline.detectors.named_entities import Entity, EntityKey, collect_known_keys, find_entities
-from ragassay.pipeline.detectors.ner import find_names
+from ragassay.pipeline.detectors.spacy_entities import find_names
 from ragassay.pipeline.detectors.terms import has_word_spaces, load_stop_words, stem_content_words
 from ragassay.pipeline.rows import Row
 

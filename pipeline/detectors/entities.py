@@ -7,7 +7,7 @@ import numpy as np
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.base import BaseDetector
 from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
-from ragassay.pipeline.detectors.ner import load_ner
+from ragassay.pipeline.detectors.spacy_entities import load_ner
 
 
 class Entities(BaseDetector):

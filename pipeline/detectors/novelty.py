@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.base import BaseDetector
 from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
+from ragassay.pipeline.detectors.find_entities import EntityKind
 from ragassay.pipeline.detectors.frequencies import hash_terms
-from ragassay.pipeline.detectors.named_entities import EntityKind
 from ragassay.pipeline.detectors.similarity import compute_coverage
 
 

@@ -20,7 +20,7 @@ from ragassay.pipeline.address import hide_secrets
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.settings import EngineSettings
-from ragassay.pipeline.engines.text import Messages, TextEngine
+from ragassay.pipeline.engines.text_protocol import Messages, TextEngine
 from ragassay.pipeline.errors import ModelError
 
 if TYPE_CHECKING:

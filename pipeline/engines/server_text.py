@@ -5,9 +5,9 @@ from typing import Any
 
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.server import ChatTask, ModelEndpoint, send_chats
-from ragassay.pipeline.engines.text import Completion, CompletionOptions, Messages, encode_safely
+from ragassay.pipeline.engines.text_protocol import Completion, CompletionOptions, Messages, encode_safely
 from ragassay.pipeline.errors import ModelError
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 
 MAX_REFUSALS = 8
 """Prompts that a server may refuse before its first answer; more refusals are not the prompts' fault."""

@@ -9,7 +9,7 @@ from ragassay.pipeline.engines.dtype import Dtype, resolve_dtype
 from ragassay.pipeline.engines.model import MODEL_CONFIG, Model
 from ragassay.pipeline.engines.prepare import identify_model
 from ragassay.pipeline.engines.protocol import Engine
-from ragassay.pipeline.engines.text import TextEngine
+from ragassay.pipeline.engines.text_protocol import TextEngine
 
 
 class EngineSettings(BaseModel):

@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 
 from ragassay.pipeline.engines.template_trial import NO_MEMORY, TOO_LONG
-from ragassay.pipeline.engines.text import Messages
+from ragassay.pipeline.engines.text_protocol import Messages
 
 TRIAL_SECONDS = 5
 """Processor time of the first rendering."""
@@ -129,7 +129,7 @@ def _is_template(filename: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _run_trial_once(trial: str) -> None:
-    from ragassay.pipeline.engines.checked import run_once_per_machine
+    from ragassay.pipeline.engines.check_once import run_once_per_machine
 
     run_once_per_machine(["template", trial], lambda: _run_trial(json.loads(trial)))
 

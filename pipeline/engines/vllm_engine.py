@@ -18,7 +18,7 @@ from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, resolve_window
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
-from ragassay.pipeline.engines.text import TextEngine
+from ragassay.pipeline.engines.text_protocol import TextEngine
 from ragassay.pipeline.engines.vllm_text import VllmTextEngine
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import report_answered

@@ -9,9 +9,9 @@ from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.plain_text import PlainTextEncoder, TokenIds
 from ragassay.pipeline.engines.template_limits import render_chat
-from ragassay.pipeline.engines.text import Completion, CompletionOptions, Messages, encode_safely
+from ragassay.pipeline.engines.text_protocol import Completion, CompletionOptions, Messages, encode_safely
 from ragassay.pipeline.errors import ModelError
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 
 if TYPE_CHECKING:
     from vllm import LLM

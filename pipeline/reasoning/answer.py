@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragassay.pipeline.engines.text import encode_safely
+from ragassay.pipeline.engines.text_protocol import encode_safely
 from ragassay.pipeline.reasoning.categories import Category
 from ragassay.pipeline.reasoning.evidence import Evidence, find_quote
 from ragassay.pipeline.reasoning.strategy import UNKNOWN, Strategy
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
 _UNKNOWN_REASON = re.compile(rf"\W*({UNKNOWN}\b|(?i:{UNKNOWN})\W*$)")

@@ -7,14 +7,14 @@ from threading import Lock
 from typing import Any, Protocol
 
 from ragassay.pipeline.contain import contain_item, describe_fault
-from ragassay.pipeline.engines.text import Completion, CompletionOptions, Messages, TextEngine
+from ragassay.pipeline.engines.text_protocol import Completion, CompletionOptions, Messages, TextEngine
 from ragassay.pipeline.listener import report_answered
 from ragassay.pipeline.reasoning.answer import Explanation, read_answer
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.cost_budget import CostBudget
 from ragassay.pipeline.reasoning.prompt import hash_request, make_chat
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.explanations import RETRIED_STATUSES, AnswerStatus
+from ragassay.schemas.explanation_columns import RETRIED_STATUSES, AnswerStatus
 
 
 class AnswerStore(Protocol):
@@ -82,7 +82,7 @@ class ReasonerClient:
             responses: Responses with flagged sentences.
 
         Returns:
-            For each response one entry per flagged sentence (`schemas.explanations.EXPLANATION`).
+            For each response one entry per flagged sentence (`schemas.explanation_columns.EXPLANATION`).
 
         Raises:
             ModelError: The model can't be used.

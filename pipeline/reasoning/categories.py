@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from ragassay.pipeline.detectors.named_entities import EntityKind
+from ragassay.pipeline.detectors.find_entities import EntityKind
 
 
 class Category(BaseModel):

@@ -2,42 +2,25 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ragassay.pipeline.engines.model import MODEL_CONFIG, Model
+from ragassay.pipeline.engines.model import Model
+from ragassay.pipeline.engines.price import Price
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.engines.server import ServerSettings
 from ragassay.pipeline.engines.settings import EngineSettings
-from ragassay.pipeline.engines.text import TextEngine
+from ragassay.pipeline.engines.text_protocol import TextEngine
 from ragassay.pipeline.engines.vllm_engine import VllmSettings
 from ragassay.pipeline.reasoning.categories import CATEGORIES, Category, find_category_fault
 from ragassay.pipeline.reasoning.prompt import hash_prompt
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.pipeline.slm.config import Replicas
 
 TextEngineConfig = Annotated[VllmSettings | ServerSettings, Field(discriminator="kind")]
 """Engines that generate text."""
 
 SCORE_ONLY_SETTINGS = {"max_model_len", "top_logprobs"}
 """Engine settings that affect scores but not generated answers."""
-
-
-class Price(BaseModel):
-    """The price of a served model.
-
-    Attributes:
-        input: US dollars per million prompt tokens.
-        output: US dollars per million completion tokens.
-    """
-
-    model_config = MODEL_CONFIG
-
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-
-    def compute_cost(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """Return the cost of tokens in US dollars."""
-        return (self.input * prompt_tokens + self.output * completion_tokens) / 1_000_000
 
 
 class Reasoner(Model):

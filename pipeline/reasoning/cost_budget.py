@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from threading import Condition
 
-from ragassay.pipeline.engines.text import Completion, Messages
+from ragassay.pipeline.engines.price import Price
+from ragassay.pipeline.engines.text_protocol import Completion, Messages
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.reasoning import errors
-from ragassay.pipeline.reasoning.config import Price
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 
 
 class CostBudget:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ragassay.pipeline.engines.text import Messages
+from ragassay.pipeline.engines.text_protocol import Messages
 from ragassay.pipeline.reasoning.categories import Category
 from ragassay.pipeline.reasoning.examples import Example, load_examples
 from ragassay.pipeline.reasoning.strategy import UNKNOWN, Strategy

@@ -16,7 +16,7 @@ from ragassay.pipeline.contain import contain, contain_item, describe_fault, set
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.members import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, convert_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder

@@ -14,7 +14,7 @@ from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.claim import extract_claim
-from ragassay.pipeline.text.language import group_by_language, read_row_languages
+from ragassay.pipeline.text.language_codes import group_by_language, read_row_languages
 from ragassay.schemas.columns import Status, raw_columns
 
 OUTPUT_COLUMNS = raw_columns("members", "evidence", "status", "error")

@@ -13,7 +13,7 @@ from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.cost_budget import CostBudget
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.schemas.explanations import EXPLANATION
+from ragassay.schemas.explanation_columns import EXPLANATION
 
 TEXT_COLUMNS = ("question", "context", "response", "sentences")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.pipeline.attach import set_columns
-from ragassay.pipeline.stages.measured_language import add_languages
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.text.language import group_by_language, read_row_languages
+from ragassay.pipeline.text.language_codes import group_by_language, read_row_languages
+from ragassay.pipeline.text.measured_language import add_languages
 from ragassay.pipeline.text.repeats import find_repeats
 from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.pipeline.text.split import load_splitter, split_sentences

@@ -8,8 +8,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from ragassay.pipeline.contain import contain, describe_fault
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.errors import StageError
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages import errors
 from ragassay.schemas.columns import Status
 

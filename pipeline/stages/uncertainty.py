@@ -12,9 +12,9 @@ from ragassay.pipeline.stages.slm import ROW_COLUMNS
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.split import make_sentence_splitter
 from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.measure_rows import RowUncertainty, UncertaintyRow, measure_rows
 from ragassay.pipeline.uncertainty.model import UncertaintyModel
 from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
-from ragassay.pipeline.uncertainty.rows import RowUncertainty, UncertaintyRow, measure_rows
 from ragassay.schemas.columns import raw_columns
 
 OUTPUT_COLUMNS = raw_columns("members", "usage", "context_windows", "error")

@@ -6,7 +6,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from ragassay.pipeline.calibration.baselines import extract_words
+from ragassay.pipeline.text.words import extract_words
 
 ShingleHashes = npt.NDArray[np.uint64]
 

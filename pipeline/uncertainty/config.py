@@ -6,9 +6,9 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines.model import Model
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.engines.transformers_engine import TransformersSettings
-from ragassay.pipeline.members import ValueKind
-from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.member_values import ValueKind
 from ragassay.pipeline.uncertainty.scores import AttentionWeighting, UncertaintyScore
 
 ANSWER_PROMPT = """\
@@ -130,7 +130,7 @@ class Uncertainty(UncertaintyModelConfig):
 
     @property
     def value(self) -> str:
-        """Kind of the value that is normalized (`pipeline.members.ValueKind`): it has only its score."""
+        """Kind of the value that is normalized (`pipeline.member_values.ValueKind`): it has only its score."""
         return ValueKind.SCORE.value
 
     @property

@@ -7,11 +7,11 @@ from math import inf
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.uncertainty.config import Rerank
-from ragassay.pipeline.uncertainty.cost import MeasurementCost
 from ragassay.pipeline.uncertainty.model import PromptAndText, UncertaintyModel
 from ragassay.pipeline.uncertainty.prompted_text import SplitSentences, make_window_prompts
 from ragassay.pipeline.uncertainty.scores import AttentionWeighting, token_surprisals
 from ragassay.pipeline.uncertainty.token_statistics import TokenStatistics
+from ragassay.pipeline.uncertainty.usage import MeasurementCost
 
 _Pair = tuple[str, str]
 """Question and passage."""

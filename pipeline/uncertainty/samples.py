@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.calibration.baselines import extract_words
+from ragassay.pipeline.text.words import extract_words
 
 ALPHA = 1e-3
 """Keeps the logarithm of the covariance's eigenvalues finite if answers are equal, as in the EigenScore paper."""

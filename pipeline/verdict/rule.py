@@ -1,13 +1,15 @@
-"""Compute response scores from the members' values in one call: normalize, combine, make positive, aggregate, limit."""
+"""Score responses from the members' values (normalize, combine, make positive, aggregate, limit), and decide their verdicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, aggregate_scores, make_positive
-from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members, find_lowest_score
+from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members, find_lowest_score
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 
 @dataclass(frozen=True)
@@ -101,3 +103,17 @@ def flag_sentences(scores: RuleScores, counts: Ints, threshold: float) -> Bools:
     lowest_of_response = np.fmin.reduceat(scores.positive, np.cumsum(counts) - counts)
     limit = np.where(scores.response <= threshold, np.fmax(lowest_of_response, threshold), -np.inf)
     return (scores.ceiling <= threshold) | (scores.positive <= np.repeat(limit, counts))
+
+
+def decide_verdicts(scores: Floats, threshold: float | Floats) -> pa.Array:
+    """Decide the verdict of each response.
+
+    Args:
+        scores: A score per response; NaN if it has none.
+        threshold: tau, or a threshold per response.
+
+    Returns:
+        String array: supported if score > tau, else hallucinated; null for a response without a score.
+    """
+    verdicts = np.where(scores > threshold, SUPPORTED, HALLUCINATED)
+    return pa.array(verdicts.astype(object), type=pa.string(), mask=np.isnan(scores))

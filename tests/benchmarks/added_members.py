@@ -14,8 +14,8 @@ from ragassay.jobs.config.members import default_members
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.ensemble import fit_detector
 from ragassay.pipeline.verdict.moments import compute_moments
-from ragassay.pipeline.verdict.normalize import fit_detector
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 
 WEIGHTS = (0, 1, 3, 9, 27)

@@ -25,9 +25,9 @@ from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.calibration.probability import compute_calibration_error, fit_probability, predict_probabilities
-from ragassay.pipeline.members import ValueKind
+from ragassay.pipeline.member_values import ValueKind
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
-from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members
+from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.calibration import CalibratedMember, Calibration, ProbabilityMap
 

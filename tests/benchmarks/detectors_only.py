@@ -22,7 +22,7 @@ from ragassay.jobs.evaluation.labels import compute_sentence_truth
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc
-from ragassay.pipeline.members import ValueKind, read_scores
+from ragassay.pipeline.member_values import ValueKind, read_scores
 from ragassay.schemas.columns import Status
 from tests.benchmarks.defaults import SETS, Choice, fit_moments, make_calibration, print_thresholds, score_responses
 

@@ -53,7 +53,7 @@ def measure_training(slm: Slm, count: int) -> float:
     from ragassay.jobs.training.examples import read_examples, split_large_groups
     from ragassay.pipeline.engines.prepare import load_tokenizer
     from ragassay.pipeline.text.split import load_splitter
-    from ragassay.pipeline.training.lora import load_for_training
+    from ragassay.pipeline.training.trainable_model import load_for_training
     from tests.benchmarks.tuning import PACK, run_trees
 
     torch.set_num_threads(multiprocessing.cpu_count())

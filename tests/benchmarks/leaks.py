@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ragassay.pipeline.calibration.baselines import extract_words
+from ragassay.pipeline.text.words import extract_words
 
 RUN = 3
 """Words per run. Two texts that differ in one word share all runs except RUN."""

@@ -22,7 +22,7 @@ import polars as pl
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
 from ragassay.jobs.training.shortcuts import FOLDS, predict_from_statement
 from ragassay.pipeline.text.split import load_splitter, split_sentences
-from ragassay.pipeline.training.corrupt import make_statements
+from ragassay.pipeline.training.statements import make_statements
 from tests.benchmarks.leaks import MeasuredTexts, index_texts, is_leak
 
 WRITTEN = Path(__file__).parents[2] / "jobs" / "data" / "written"

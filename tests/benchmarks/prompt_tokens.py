@@ -15,8 +15,8 @@ import polars as pl
 
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
-from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.token_reuse import PrefixTree
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 
 BLOCKS = (0, 1, 16, 32)

@@ -17,10 +17,10 @@ import polars as pl
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragassay.pipeline.arrays import Floats, Ints
-from ragassay.pipeline.calibration.baselines import extract_words
 from ragassay.pipeline.calibration.metrics import draw_resampling_weights, number_groups
 from ragassay.pipeline.detectors.embedding import load_encoder
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.text.words import extract_words
 from ragassay.pipeline.uncertainty.config import Rerank
 from ragassay.pipeline.uncertainty.model import UncertaintyModel
 from ragassay.pipeline.uncertainty.prompt import make_answer_encoder

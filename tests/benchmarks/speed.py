@@ -34,9 +34,9 @@ from ragassay.pipeline.engines.transformers_engine import TransformersSettings
 from ragassay.pipeline.engines.vllm_engine import openmp_library
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, build_row_prompts
+from ragassay.pipeline.slm.token_reuse import PrefixTree
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from tests.benchmarks.agreement import HANDBOOK
 

@@ -22,8 +22,8 @@ from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
 from ragassay.pipeline.token_tree.attention import ATTENTION_NAME
 from ragassay.pipeline.token_tree.tree import build_tree
-from ragassay.pipeline.training.lora import compute_label_logprobs, load_for_training
 from ragassay.pipeline.training.loss import LabeledExample, compute_loss
+from ragassay.pipeline.training.trainable_model import compute_label_logprobs, load_for_training
 
 PACK = 2048
 BATCH = 4  # padded prompts in a forward pass; more were slower on 2 cores

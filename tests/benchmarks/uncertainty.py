@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from ragassay.jobs.config.job import Job
 from ragassay.pipeline.arrays import Bools, Floats
-from ragassay.pipeline.calibration.baselines import collect_words, compute_context_share, extract_words
 from ragassay.pipeline.calibration.metrics import compute_auroc, draw_resampling_weights, number_groups
 from ragassay.pipeline.cascade.dynamic import select_escalated
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.stages.slm import SlmStage
 from ragassay.pipeline.stages.split import SplitStage
+from ragassay.pipeline.text.words import collect_words, compute_context_share, extract_words
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.model import PromptAndText, TextMeasurement, UncertaintyModel
 from ragassay.pipeline.uncertainty.prompt import make_answer_encoder

@@ -21,10 +21,10 @@ from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc, compute_metrics
-from ragassay.pipeline.members import ValueKind
+from ragassay.pipeline.member_values import ValueKind
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
-from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members
+from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 
 Weights = Mapping[str, float]

@@ -40,9 +40,9 @@ from ragassay.jobs.scoring import register
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.engines.server import ModelEndpoint, ServerSettings, _classify_error
 from ragassay.pipeline.engines.server_labels import LabelEndpoint, _make_failed_answer
-from ragassay.pipeline.engines.text import Completion
+from ragassay.pipeline.engines.text_protocol import Completion
 from ragassay.pipeline.errors import InputError, Message, OutputError
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 from ragassay.schemas.manifest import Manifest, Run
 from ragassay.schemas.source import SourceTable
 from tests.uris import SECRET, SecretUri, uris

@@ -11,7 +11,7 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
-from ragassay.pipeline.stages import finalize as finalize_stage
+from ragassay.pipeline import finalize as finalize_stage
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import Run
 from tests.jobs.conftest import invoke, manifest, read_rows, write_job

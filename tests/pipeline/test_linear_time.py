@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from ragassay.pipeline.calibration.baselines import extract_words
 from ragassay.pipeline.detectors.batch import _split_passage
-from ragassay.pipeline.detectors.named_entities import collect_known_keys, find_entities
+from ragassay.pipeline.detectors.find_entities import collect_known_keys, find_entities
 from ragassay.pipeline.detectors.terms import has_word_spaces, stem_content_words
 from ragassay.pipeline.slm.template import fill_placeholders
 from ragassay.pipeline.text.sentence_ends import can_end_sentence
 from ragassay.pipeline.text.split import load_splitter, split_sentences
-from ragassay.pipeline.training.corrupt import corrupt_sentence, rephrase_sentence
+from ragassay.pipeline.text.words import extract_words
+from ragassay.pipeline.training.statements import corrupt_sentence, rephrase_sentence
 
 SIZE = 10_000
 TIMES = 4

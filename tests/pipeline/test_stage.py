@@ -9,7 +9,7 @@ import pytest
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.pipeline.detectors.frequencies import count_frequencies
-from ragassay.pipeline.stages.escalate import JudgeInputStage, JudgeOutputStage
+from ragassay.pipeline.stages.judge_input_output import JudgeInputStage, JudgeOutputStage
 from ragassay.pipeline.stages.stage import Stage, check_columns
 from ragassay.schemas.columns import LOGS, raw_schema
 from tests.raises import raises

@@ -13,7 +13,7 @@ import pytest
 
 from ragassay.jobs.scoring import plan
 from ragassay.jobs.scoring.stages import make_stages
-from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import invoke, manifest, read_rows, write_job

@@ -8,7 +8,7 @@ from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.report.review.sample import SampledRow
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.calibration.baselines import extract_words, find_nearest_passage
+from ragassay.pipeline.text.words import extract_words, find_nearest_passage
 from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED
 
 READ_COLUMNS = (

@@ -15,7 +15,7 @@ from ragassay.jobs.storage.folder import open_atomic
 from ragassay.jobs.verdicts.judge_files import JudgeFiles
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.cascade.decide import JudgeDecisions, replace_verdicts
-from ragassay.pipeline.verdict.threshold import decide_verdicts
+from ragassay.pipeline.verdict.rule import decide_verdicts
 from ragassay.schemas.columns import HALLUCINATED
 
 

@@ -14,7 +14,7 @@ from ragassay.pipeline.cascade.choose import select_most_doubtful
 from ragassay.pipeline.cascade.config import UNCERTAINTY, EscalationPolicy
 from ragassay.pipeline.cascade.dynamic import ScoreTotal, select_escalated, sum_scores
 from ragassay.pipeline.errors import InputError
-from ragassay.pipeline.members import ValueKind, read_members
+from ragassay.pipeline.member_values import ValueKind, read_members
 from ragassay.schemas.columns import ENSEMBLE, Status
 
 MEMBER_COLUMNS = [f"members.list.element.{name}" for name in ("name", "sentence_scores.list.element", "response_score")]

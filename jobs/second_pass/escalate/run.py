@@ -31,10 +31,10 @@ from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.cascade.config import EscalationPolicy
 from ragassay.pipeline.cascade.dynamic import ScoreTotal
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.stages.escalate import JudgeInputStage, JudgeOutputStage
+from ragassay.pipeline.stages.judge_input_output import JudgeInputStage, JudgeOutputStage
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import Status
-from ragassay.schemas.escalated import ESCALATED, escalated_partition_key, escalated_partition_path, escalated_schema
+from ragassay.schemas.escalated_columns import ESCALATED, escalated_partition_key, escalated_partition_path, escalated_schema
 from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest
 
 SERVED_BLOCK_MIB = 0.5

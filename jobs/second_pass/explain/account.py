@@ -12,8 +12,8 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.cost_budget import CostBudget
-from ragassay.schemas.explained import ExplainRun
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explain_run import ExplainRun
+from ragassay.schemas.explanation_columns import AnswerStatus
 from ragassay.schemas.manifest import Manifest
 
 AGREEMENT = {True: "consistent", False: "inconsistent", None: "not stated"}

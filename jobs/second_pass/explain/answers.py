@@ -7,8 +7,8 @@ from typing import Any
 
 from ragassay.jobs.second_pass.explain.entries import read_entries
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.engines.text import Completion
-from ragassay.schemas.explanations import EXPLANATIONS, RETRIED_STATUSES, AnswerStatus
+from ragassay.pipeline.engines.text_protocol import Completion
+from ragassay.schemas.explanation_columns import EXPLANATIONS, RETRIED_STATUSES, AnswerStatus
 
 _NEW, _COUNTED = ".json", ".counted"
 ANSWERS = f"{EXPLANATIONS}/_answers"
@@ -48,7 +48,7 @@ class AnswerFiles:
         """Store the answers of rows that will be removed, as counted ones. Answers with a file stay unchanged.
 
         Args:
-            entries: Entries (`schemas.explanations.EXPLANATION`).
+            entries: Entries (`schemas.explanation_columns.EXPLANATION`).
         """
         uncounted = self._list_requests(_NEW)
         for entry in entries:

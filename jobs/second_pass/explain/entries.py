@@ -7,7 +7,7 @@ import numpy as np
 
 from ragassay.jobs.output.sidecar import open_explanations
 from ragassay.jobs.storage.folder import Folder
-from ragassay.schemas.explanations import RETRIED_STATUSES
+from ragassay.schemas.explanation_columns import RETRIED_STATUSES
 
 READ_COLUMNS = ["row_key", "run_id", "explanations"]
 

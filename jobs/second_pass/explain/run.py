@@ -36,8 +36,8 @@ from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.reasoning.config import Reasoner, resolve_engine
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.stages.explain import ExplainStage
-from ragassay.schemas.explained import ExplainRun
-from ragassay.schemas.explanations import explanations_partition_key, explanations_schema
+from ragassay.schemas.explain_run import ExplainRun
+from ragassay.schemas.explanation_columns import explanations_partition_key, explanations_schema
 from ragassay.schemas.manifest import Manifest
 
 LOCK = "_lock-explain"

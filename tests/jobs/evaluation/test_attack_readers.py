@@ -23,7 +23,7 @@ from ragassay.jobs.output.snapshot import VERDICTS_ID_KEY, Snapshot, read_readab
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputRewritten
-from ragassay.pipeline.slm.judge import Judge
+from ragassay.pipeline.slm.reference_judge import Judge
 from ragassay.schemas.manifest import Manifest
 from tests.jobs.conftest import invoke, write_job
 from tests.jobs.evaluation.conftest import DAYS, job

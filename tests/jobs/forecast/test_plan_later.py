@@ -16,7 +16,7 @@ from ragassay.jobs.input import find_logs
 from ragassay.pipeline.reasoning.cost_budget import estimate_tokens
 from ragassay.pipeline.reasoning.prompt import make_chat
 from ragassay.pipeline.rows import select_ok_rows
-from ragassay.pipeline.slm.served import render_prompt
+from ragassay.pipeline.slm.score_served import render_prompt
 from ragassay.pipeline.stages.split import SplitStage
 from tests.conftest import example_rows, write_logs
 from tests.job_settings import merged

@@ -8,7 +8,7 @@ from ragassay.jobs.progress.counts import Counts, Phase
 from ragassay.jobs.progress.stages import StageProgress
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.stages.detect import DetectStage
-from ragassay.pipeline.stages.served import ServedSlmStage
+from ragassay.pipeline.stages.slm_served import ServedSlmStage
 from ragassay.pipeline.stages.split import SplitStage
 
 STAGES = (

@@ -18,7 +18,7 @@ from ragassay.jobs.report.gather import gather_report_data
 from ragassay.jobs.report.marks import BEST, mark_passages
 from ragassay.jobs.report.marks import QUOTE as QUOTED
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.schemas.explanations import EXPLANATION, explanations_schema
+from ragassay.schemas.explanation_columns import EXPLANATION, explanations_schema
 from tests.jobs.conftest import invoke
 from tests.jobs.evaluation.conftest import HOSTILE, job, raw_row, write_output
 

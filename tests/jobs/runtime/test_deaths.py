@@ -9,8 +9,9 @@ from ragassay.jobs.progress.counts import Board, Counts
 from ragassay.jobs.runtime import deaths
 from ragassay.jobs.runtime.deaths import explain_death
 from ragassay.jobs.runtime.ray_session import find_own_error
-from ragassay.pipeline.slm.config import Replicas, Slm
-from ragassay.pipeline.stages.served import ServedSlmStage
+from ragassay.pipeline.engines.replicas import Replicas
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.stages.slm_served import ServedSlmStage
 from ragassay.pipeline.stages.split import SplitStage
 
 DIED = "The actor died unexpectedly.\n\tclass_name: MapWorker(MapBatches(StageActor))\n\tactor_id: {}\n{}"

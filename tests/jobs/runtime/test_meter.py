@@ -12,8 +12,8 @@ from ragassay.jobs.runtime import stage_actor
 from ragassay.jobs.runtime.meter import Meter, count_prompts, count_sentences, task_meter
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.pipeline import listener
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.listener import report_answered, report_loaded
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import SPAN, USAGE
 

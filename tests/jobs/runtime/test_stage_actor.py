@@ -12,8 +12,8 @@ import pytest
 from ragassay.jobs.runtime import stage_actor
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.pipeline import listener
+from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from tests.jobs.runtime.test_meter import FakeBoard
 from tests.raises import EXAMPLE, raises

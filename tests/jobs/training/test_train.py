@@ -10,8 +10,8 @@ import torch
 from ragassay.jobs.training.examples import ContextGroup
 from ragassay.jobs.training.train import HeldOutMeasurement, Recipe, evaluate, train
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.training.lora import load_for_training
 from ragassay.pipeline.training.loss import LabeledExample
+from ragassay.pipeline.training.trainable_model import load_for_training
 
 YES, NO = (10,), (20,)
 RECIPE = Recipe(epochs=3, learning_rate=5e-3, rank=4, layers=None, batch=8, pack=100, check_every=5, patience=100)

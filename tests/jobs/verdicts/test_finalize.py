@@ -16,10 +16,10 @@ from pyarrow import fs as pafs
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.jobs.verdicts.finalize import compute_score_moments, finalize_partition
 from ragassay.jobs.verdicts.fit import compute_partition_stats
-from ragassay.pipeline.members import ValueKind, read_scores
-from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
+from ragassay.pipeline.finalize import VerdictSettings, finalize_rows
+from ragassay.pipeline.member_values import ValueKind, read_scores
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
-from ragassay.pipeline.verdict.normalize import NormalizationFit, fit_detector, fit_member
+from ragassay.pipeline.verdict.ensemble import NormalizationFit, fit_detector, fit_member
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.columns import raw_schema, scored_schema
 from tests.raises import raises
@@ -210,13 +210,13 @@ def test_a_row_that_cannot_be_finalized_affects_no_other_row(odds: list[list[flo
         return apply_rule(rule, values, counts)
 
     expected = finalize_rows(batch, schema, verdict_settings).to_pylist()
-    with patch("ragassay.pipeline.stages.finalize.apply_rule", failing):
+    with patch("ragassay.pipeline.finalize.apply_rule", failing):
         rows = finalize_rows(batch, schema, verdict_settings).to_pylist()
     assert [row["row_id"] for row in rows] == [f"r{i}" for i in range(len(odds))]
     for values, row, expected_row in zip(odds, rows, expected, strict=True):
         if values and BAD in values:
             assert row["status"] == "error" and row["score"] is row["verdict"] is row["flagged_sentences"] is None
-            assert row["error"].startswith("finalize: ZeroDivisionError in finalize_batch (pipeline/stages/finalize.py")
+            assert row["error"].startswith("finalize: ZeroDivisionError in finalize_batch (pipeline/finalize.py")
             assert (row["response"], row["members"], row["tenant"]) == (expected_row["response"], expected_row["members"], "t")
         else:
             assert row == expected_row
@@ -232,8 +232,8 @@ def test_a_row_that_cannot_be_read_stops_neither_fit_nor_threshold(tmp_path: Pat
         return scores
 
     with (
-        patch("ragassay.pipeline.members.read_scores", failing),
-        patch("ragassay.pipeline.stages.finalize.read_scores", failing),
+        patch("ragassay.pipeline.member_values.read_scores", failing),
+        patch("ragassay.pipeline.finalize.read_scores", failing),
     ):
         stats = compute_partition_stats(raw_of([raw]), VALUES)
         assert stats.rows == {"ok": 3} and stats.members["a"].count == 3

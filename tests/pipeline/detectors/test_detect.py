@@ -17,14 +17,14 @@ from ragassay.pipeline.detectors.detect import NO_WORD_SPACES, DetectionResult, 
 from ragassay.pipeline.detectors.entities import Entities
 from ragassay.pipeline.detectors.frequencies import count_frequencies
 from ragassay.pipeline.detectors.hybrid import Hybrid
-from ragassay.pipeline.detectors.ner import load_ner
 from ragassay.pipeline.detectors.novelty import Novelty
+from ragassay.pipeline.detectors.spacy_entities import load_ner
 from ragassay.pipeline.detectors.terms import stem_content_words
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.stages.detect import DetectStage
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from ragassay.schemas.columns import logs_schema
-from tests.pipeline.detectors.test_named_entities import unusual_texts
+from tests.pipeline.detectors.test_find_entities import unusual_texts
 from tests.pipeline.text.test_split import texts as unusual_responses
 from tests.raises import raises
 

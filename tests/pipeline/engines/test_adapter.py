@@ -20,7 +20,7 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template
 from ragassay.pipeline.token_tree.attention import ATTENTION_NAME, register_attention
 from ragassay.pipeline.token_tree.tree import build_tree
-from ragassay.pipeline.training.lora import compute_label_logprobs, load_for_training
+from ragassay.pipeline.training.trainable_model import compute_label_logprobs, load_for_training
 from tests.raises import raises, refuses
 
 PROMPT = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} True?"

@@ -11,7 +11,7 @@ from ragassay.pipeline.reasoning.answer import read_answer
 from ragassay.pipeline.reasoning.categories import CATEGORIES
 from ragassay.pipeline.reasoning.evidence import find_quote
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 
 PASSAGES = ["The shop opens at 9 a.m., “except Sundays”.", None, "Staff wear a\n  badge – always."]
 GOOD = {"evidence": "opens at 9 a.m.", "reason": "The passage states nine.", "category": "wrong_value"}

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.engines.text import Completion
-from ragassay.pipeline.reasoning.config import Price
+from ragassay.pipeline.engines.price import Price
+from ragassay.pipeline.engines.text_protocol import Completion
 from ragassay.pipeline.reasoning.cost_budget import CostBudget, count_max_tokens
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 from tests.raises import raises
 
 PRICE = Price(input=1.0, output=2.0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.protocol import EngineOutput
-from ragassay.pipeline.members import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, convert_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder

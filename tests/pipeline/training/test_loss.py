@@ -11,7 +11,6 @@ from transformers import AutoModelForCausalLM
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.token_tree.attention import ATTENTION_NAME
 from ragassay.pipeline.token_tree.tree import build_tree
-from ragassay.pipeline.training.lora import compute_label_logprobs, load_for_training
 from ragassay.pipeline.training.loss import (
     MARGIN,
     MASS_WEIGHT,
@@ -21,6 +20,7 @@ from ragassay.pipeline.training.loss import (
     compute_loss,
     find_pair_indices,
 )
+from ragassay.pipeline.training.trainable_model import compute_label_logprobs, load_for_training
 
 YES, NO = (10, 11), (20,)
 CONTEXT = (1, 500, 501, 502, 503, 504, 505)

@@ -15,8 +15,8 @@ from ragassay.pipeline.uncertainty.config import QUESTION_PROMPT, Rerank
 from ragassay.pipeline.uncertainty.rerank import RetrievedPassages, compute_question_uncertainty, rank_passages
 from ragassay.pipeline.uncertainty.scores import AttentionWeighting
 from ragassay.schemas.columns import Status
+from tests.pipeline.uncertainty.test_measure_rows import SPLITTER, make_table
 from tests.pipeline.uncertainty.test_model import measure_plainly
-from tests.pipeline.uncertainty.test_rows import SPLITTER, make_table
 from tests.raises import raises
 
 QUESTION = "When does the museum open on Sundays?"

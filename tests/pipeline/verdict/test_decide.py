@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, aggregate_scores, make_positive
+from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members, find_lowest_score, fit_member
 from ragassay.pipeline.verdict.moments import compute_moments
-from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members, find_lowest_score, fit_member
-from ragassay.pipeline.verdict.threshold import decide_verdicts
+from ragassay.pipeline.verdict.rule import decide_verdicts
 from tests.raises import raises
 
 BY_HAND = {  # responses with the sentence scores (1, 2, 4) and (0.5), and one without a sentence

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
+from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members, fit_detector
 from ragassay.pipeline.verdict.moments import compute_moments
-from ragassay.pipeline.verdict.normalize import NormalizationFit, combine_members, fit_detector
 from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
 
 NAN = math.nan

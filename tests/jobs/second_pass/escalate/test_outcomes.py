@@ -14,7 +14,7 @@ from ragassay.jobs.second_pass.escalate.candidates import Candidates
 from ragassay.jobs.second_pass.escalate.outcomes import Outcomes, drop_superseded, read_outcomes
 from ragassay.jobs.second_pass.escalate.run import select_unanswered
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.schemas.escalated import escalated_schema
+from ragassay.schemas.escalated_columns import escalated_schema
 
 OUTCOME = st.tuples(st.integers(0, 8), st.sampled_from(["ok", "error", "no_answer"]))
 FILES = st.lists(st.lists(OUTCOME, min_size=1, max_size=6), max_size=4)

@@ -14,7 +14,7 @@ from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.training.examples import read_examples
 from ragassay.jobs.training.run import UNTUNED
-from ragassay.pipeline.detectors.named_entities import EntityKind
+from ragassay.pipeline.detectors.find_entities import EntityKind
 from ragassay.pipeline.reasoning.categories import CATEGORIES, DETECTOR_CATEGORIES
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ragassay.pipeline.engines.server import ServerSettings
 from ragassay.pipeline.engines.server_labels import LabelAnswer, LabelEndpoint, request_labels
-from ragassay.pipeline.members import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, convert_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.score import MIN_LOGPROB, RowScore

@@ -10,12 +10,12 @@ from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.pipeline.uncertainty.config import Uncertainty
-from ragassay.pipeline.uncertainty.cost import MeasurementCost
 from ragassay.pipeline.uncertainty.model import PromptAndText, TextMeasurement, UncertaintyModel
 from ragassay.pipeline.uncertainty.prompt import has_question_placeholder
 from ragassay.pipeline.uncertainty.prompted_text import PromptedText, SplitSentences, make_prompt, make_window_prompts
 from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity
 from ragassay.pipeline.uncertainty.scores import UncertaintyScore, compute_score
+from ragassay.pipeline.uncertainty.usage import MeasurementCost
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from ragassay.pipeline.slm.judge import Judge, JudgeAnswer, check_judge, judge_rows
+from ragassay.pipeline.slm.reference_judge import Judge, JudgeAnswer, check_judge, judge_rows
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import HANDBOOK
 from tests.raises import raises

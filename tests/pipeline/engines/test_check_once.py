@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ragassay.pipeline.engines.checked import check_once
+from ragassay.pipeline.engines.check_once import check_once
 from ragassay.pipeline.slm.config import Slm
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ragassay.pipeline.rows import select_ok_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_distinct_rows
-from ragassay.pipeline.slm.served import score_served_rows
+from ragassay.pipeline.slm.score_served import score_served_rows
 from ragassay.pipeline.stages.slm import ROW_COLUMNS, drop_oldest
 from ragassay.pipeline.stages.stage import Stage
 

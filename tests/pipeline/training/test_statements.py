@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.detectors.named_entities import EntityKind, collect_known_keys, find_entities
-from ragassay.pipeline.training.corrupt import add_lead_in, corrupt_sentence, drop_sentences, make_statements, rephrase_sentence
+from ragassay.pipeline.detectors.find_entities import EntityKind, collect_known_keys, find_entities
+from ragassay.pipeline.training.statements import (
+    add_lead_in,
+    corrupt_sentence,
+    drop_sentences,
+    make_statements,
+    rephrase_sentence,
+)
 
 CONTEXT = (
     "The reading room opens at 9 a.m. on Monday and closes at 6 p.m. on Friday. Members may borrow twelve books for 30 days. "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
-from ragassay.pipeline.detectors.named_entities import DAYS, MAX_NUMBER_DIGITS, MONTHS
+from ragassay.pipeline.detectors.find_entities import DAYS, MAX_NUMBER_DIGITS, MONTHS
 
 _WORDS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _DIGITS = dict(enumerate(["zero", "one", *_WORDS]))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.detectors import named_entities
-from ragassay.pipeline.detectors.named_entities import DAYS, MONTHS, EntityKind, collect_known_keys, find_entities
+from ragassay.pipeline.detectors import find_entities as find_entities_module
+from ragassay.pipeline.detectors.find_entities import DAYS, MONTHS, EntityKind, collect_known_keys, find_entities
 
 
 def find_missing(response: str, context: str) -> list[str]:
@@ -118,12 +118,12 @@ def test_a_number_is_known_in_every_spelling(number: int, unit: str) -> None:
 WORDS = [
     *MONTHS,
     *DAYS,
-    *named_entities._UNITS,
-    *named_entities._VALUES,
-    *named_entities._SCALES,
-    *named_entities._ORDINALS,
-    *named_entities._CURRENCIES,
-    *named_entities._TRIGGERS,
+    *find_entities_module._UNITS,
+    *find_entities_module._VALUES,
+    *find_entities_module._SCALES,
+    *find_entities_module._ORDINALS,
+    *find_entities_module._CURRENCIES,
+    *find_entities_module._TRIGGERS,
     "am",
     "pm",
     "p.m.",

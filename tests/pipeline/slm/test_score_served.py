@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from ragassay.jobs.config.job import make_job
-from ragassay.pipeline.members import ValueKind, read_scores
+from ragassay.pipeline.member_values import ValueKind, read_scores
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.served import score_served_rows
-from ragassay.pipeline.stages.served import ServedSlmStage
+from ragassay.pipeline.slm.score_served import score_served_rows
+from ragassay.pipeline.stages.slm_served import ServedSlmStage
 from ragassay.pipeline.stages.split import SplitStage
 from ragassay.schemas.columns import Status, logs_schema
 from tests.chat_server import Reply, Serve, Server, completion

@@ -16,7 +16,7 @@ from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.stages.detect import DetectStage
 from ragassay.pipeline.stages.split import SplitStage
-from ragassay.pipeline.text.language import LANGUAGE_NAMES, parse_language
+from ragassay.pipeline.text.language_codes import LANGUAGE_NAMES, parse_language
 from ragassay.pipeline.text.split import check_language
 from ragassay.schemas.columns import logs_schema
 

@@ -16,7 +16,7 @@ from ragassay.pipeline import errors
 from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.contain import contain
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.verdict.normalize import NormalizationFit, fit_detector, fit_member
+from ragassay.pipeline.verdict.ensemble import NormalizationFit, fit_detector, fit_member
 from ragassay.schemas.columns import MEMBER, Status
 from ragassay.schemas.stats import Moments
 

@@ -17,7 +17,7 @@ class ExplainRun:
         finished: UTC, ISO 8601; None until the run ends.
         flagged: Flagged `responses` and `sentences` of the whole output.
         chosen: Flagged `responses` and `sentences` selected for explanation, in this run or an earlier run.
-        statuses: Selected sentences by status (`schemas.explanations.AnswerStatus`).
+        statuses: Selected sentences by status (`schemas.explanation_columns.AnswerStatus`).
         agreed: Answers by agreement: consistent, inconsistent (the model finds no hallucination), or neither.
         categories: Answers by category.
         with_evidence: Answers with evidence that occurs in the context.

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.slm.prefix_tree import PrefixTree
+from ragassay.pipeline.slm.token_reuse import PrefixTree
 
 PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=9), min_size=1, max_size=8)
 

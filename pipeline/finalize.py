@@ -10,10 +10,9 @@ from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.probability import predict_probabilities
 from ragassay.pipeline.cascade.decide import make_decided_by
 from ragassay.pipeline.contain import contain, describe_fault
-from ragassay.pipeline.members import read_scores
-from ragassay.pipeline.stages.measured_language import find_other_languages, other_language_error
-from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
-from ragassay.pipeline.verdict.threshold import decide_verdicts
+from ragassay.pipeline.member_values import read_scores
+from ragassay.pipeline.text.measured_language import find_other_languages, other_language_error
+from ragassay.pipeline.verdict.rule import Rule, apply_rule, decide_verdicts, flag_sentences
 from ragassay.schemas.calibration import ProbabilityMap
 from ragassay.schemas.columns import SCORED_SENTENCE, Status
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ragassay.pipeline.address import hide_secrets
-from ragassay.schemas.explanations import AnswerStatus
+from ragassay.schemas.explanation_columns import AnswerStatus
 
 Messages = Sequence[Mapping[str, str]]
 """A chat: role and content of each message."""

@@ -1,4 +1,4 @@
-"""Compute the two trivial baselines that every figure is compared with: response length, and words that the context lacks."""
+"""Split texts into words, and compare the words of a text and of passages."""
 
 import re
 from collections.abc import Iterable, Sequence, Set

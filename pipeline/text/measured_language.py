@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ragassay.pipeline.arrays import Bools
 from ragassay.pipeline.contain import contain
-from ragassay.pipeline.text.language import read_row_languages
+from ragassay.pipeline.text.language_codes import read_row_languages
 from ragassay.pipeline.text.language_detection import detect_row_language, normalize_code
 from ragassay.pipeline.text.split import MULTI_LANGUAGE
 from ragassay.schemas.columns import MEMBER, Status
