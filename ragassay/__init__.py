@@ -79,8 +79,8 @@ def check(
         RagassayError: The answer, the job, the output or the calibration can't be used; the message states the fix.
     """
     from ragassay.jobs.api.check import check_answers
-    from ragassay.jobs.api.job import select_job
     from ragassay.jobs.api.progress import show_progress
+    from ragassay.jobs.api.select_job import select_job
 
     selected_job = select_job(job, history, fast=fast)
     columns = selected_job.input.columns
@@ -105,9 +105,9 @@ def judge(table: Frame, job: dict[str, Any] | str | None = None) -> Frame:
         RagassayError: The table or the job can't be used; the message states the fix.
     """
     from ragassay.jobs.api.frames import to_arrow
-    from ragassay.jobs.api.job import select_job
     from ragassay.jobs.api.judge import judge_table
     from ragassay.jobs.api.progress import show_progress
+    from ragassay.jobs.api.select_job import select_job
 
     rows, convert_back = to_arrow(table)
     with show_progress(rows.num_rows) as progress:
@@ -145,9 +145,9 @@ def stages(
     Raises:
         RagassayError: The job, the output or the calibration can't be used; the message states the fix.
     """
-    from ragassay.jobs.api.answer_settings import resolve_answer_settings
-    from ragassay.jobs.api.job import select_job
-    from ragassay.jobs.api.stages import make_row_stages
+    from ragassay.jobs.api.resolve_settings import resolve_answer_settings
+    from ragassay.jobs.api.row_stages import make_row_stages
+    from ragassay.jobs.api.select_job import select_job
     from ragassay.jobs.config.job import with_dtypes
     from ragassay.jobs.runtime.dataflow import map_batches_options
 

@@ -18,8 +18,8 @@ from ragassay.jobs.runtime.stage_actor import StageActor
 from ragassay.pipeline.listener import set_listener
 from ragassay.pipeline.stages.stage import Stage, check_columns
 
-SESSIONS = ("run.commands", "second_pass.explain.run", "forecast.trial")
-PLANS = ("scoring.plan", "second_pass.explain.run", "second_pass.escalate.run")
+SESSIONS = ("run.commands", "second_pass.explain.command", "forecast.trial")
+PLANS = ("scoring.score_files", "second_pass.explain.command", "second_pass.escalate.command")
 
 
 class _Method:

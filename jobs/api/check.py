@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.api import errors
-from ragassay.jobs.api.answer_settings import resolve_answer_settings
 from ragassay.jobs.api.checked_answer import CheckedAnswer
 from ragassay.jobs.api.in_process import ReportStep, load_stages, run_stages
-from ragassay.jobs.api.stages import make_row_stages
+from ragassay.jobs.api.resolve_settings import resolve_answer_settings
+from ragassay.jobs.api.row_stages import make_row_stages
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, with_dtypes
 from ragassay.pipeline.errors import InputError

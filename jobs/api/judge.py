@@ -9,17 +9,18 @@ import pyarrow as pa
 
 from ragassay.jobs.api.in_process import load_stages, run_stages
 from ragassay.jobs.api.progress import Progress
-from ragassay.jobs.api.rows import TABLE_NAME, add_verdicts, make_table_logs, read_table_rows
+from ragassay.jobs.api.row_stages import add_verdicts
+from ragassay.jobs.api.table_rows import TABLE_NAME, make_table_logs, read_table_rows
 from ragassay.jobs.config.job import Job, with_dtypes
 from ragassay.jobs.input.check_values import check_ids
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.scoring.frequencies import SAMPLE_ROWS, count_table_frequencies
 from ragassay.jobs.scoring.register import check_input
 from ragassay.jobs.scoring.stages import make_stages
-from ragassay.jobs.verdicts.finalize import compute_response_scores
+from ragassay.jobs.verdicts.finalize_partition import compute_response_scores
 from ragassay.jobs.verdicts.fit import compute_stats
 from ragassay.jobs.verdicts.languages import choose_languages, resolve_languages
-from ragassay.jobs.verdicts.parts import find_calibration
+from ragassay.jobs.verdicts.resolve_parts import find_calibration
 from ragassay.jobs.verdicts.settings import resolve_settings
 from ragassay.jobs.verdicts.threshold import compute_quantile_threshold
 from ragassay.pipeline.finalize import VerdictSettings

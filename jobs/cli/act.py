@@ -10,11 +10,12 @@ import typer
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import command_console, show_task
 from ragassay.jobs.cli.options import Config, Output, Partitions, Where, parse_where
-from ragassay.jobs.cli.output_files import count_rows, find_page, name_unwritable, read_output
+from ragassay.jobs.cli.page_path import find_page, name_unwritable
 from ragassay.jobs.cli.panels import Panel
+from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.job import load_job
-from ragassay.jobs.export.run import ExportFormat
-from ragassay.jobs.integrations.publish.targets import TARGETS, TargetName
+from ragassay.jobs.export.command import ExportFormat
+from ragassay.jobs.integrations.publish.tools import TARGETS, TargetName
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import open_output, read_manifest, require_text
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -113,8 +114,8 @@ def export(
 ) -> None:
     """Write supported responses as fine-tuning data, preference pairs, or flagged responses for reviewers."""
     with command_console() as console:
-        from ragassay.jobs.export.run import ExportResult
-        from ragassay.jobs.export.run import export as run_export
+        from ragassay.jobs.export.command import ExportResult
+        from ragassay.jobs.export.command import export as run_export
         from ragassay.jobs.report.tables import print_export
 
         def write(folder: Folder, manifest: Manifest) -> ExportResult:
@@ -155,9 +156,9 @@ def publish(
 ) -> None:
     """Send new and changed verdicts to a tool that shows traces."""
     with command_console() as console:
+        from ragassay.jobs.integrations.publish.command import PublishJob, PublishResult, preview_publish, resolve_columns
+        from ragassay.jobs.integrations.publish.command import publish as run_publish
         from ragassay.jobs.integrations.publish.http import ToolClient
-        from ragassay.jobs.integrations.publish.run import PublishJob, PublishResult, preview_publish, resolve_columns
-        from ragassay.jobs.integrations.publish.run import publish as run_publish
         from ragassay.jobs.integrations.publish.state import LOCK, PublishState
         from ragassay.jobs.integrations.publish.summary import print_dry_run, print_published, raise_if_unsent
         from ragassay.jobs.integrations.publish.verdict import VerdictSelection
@@ -210,7 +211,7 @@ def table(
 ) -> None:
     """Write new and changed verdicts to a Delta or Iceberg table."""
     with command_console() as console:
-        from ragassay.jobs.integrations.tables.run import LOCK, WrittenTable, open_target, write_table
+        from ragassay.jobs.integrations.tables.command import LOCK, WrittenTable, open_target, write_table
 
         folder = open_output(output)
         job = load_job(config)
@@ -290,7 +291,7 @@ def explain(
             write_feedback,
             write_review,
         )
-        from ragassay.jobs.second_pass.explain.run import LOCK, ExplainOptions, explain_output
+        from ragassay.jobs.second_pass.explain.command import LOCK, ExplainOptions, explain_output
 
         folder = open_output(output)
         require_text(read_manifest(folder), output, "`explain`")

@@ -27,8 +27,9 @@ from ragassay.jobs.cli.options import (
     member_limits,
     parse_backfill,
 )
-from ragassay.jobs.cli.output_files import count_rows, find_page, name_unwritable, read_output
+from ragassay.jobs.cli.page_path import find_page, name_unwritable
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
+from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.output.manifest import has_text, open_output
 from ragassay.jobs.scoring.backfill import ScoringOrder
@@ -51,7 +52,7 @@ def init(
 ) -> None:
     """Write a commented job file for your logs, with the reason for every choice."""
     with command_console() as console:
-        from ragassay.jobs.init.run import write_init_job
+        from ragassay.jobs.init.command import write_init_job
 
         write_init_job(input_uri, out, console)
 
@@ -80,7 +81,7 @@ def plan(
     """Estimate the rows, tokens, time and price of a run before it starts, and list what to fix first."""
     began = time.perf_counter()
     with command_console() as console:
-        from ragassay.jobs.forecast.run import plan_run
+        from ragassay.jobs.forecast.command import plan_run
 
         if (gpus is None) != (gpu_tokens_per_second is None):
             raise ConfigError(errors.GPUS_WITHOUT_THROUGHPUT)
@@ -142,10 +143,10 @@ def report(
         from ragassay.jobs.evaluation.compare import compare_members as run_compare
         from ragassay.jobs.evaluation.evaluate import Evaluation
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.evaluation.labeled import read_member_values, read_partition_stats
+        from ragassay.jobs.evaluation.labeled_responses import read_member_values, read_partition_stats
         from ragassay.jobs.report.gather import gather_report_data
+        from ragassay.jobs.report.member_scores import read_member_scales
         from ragassay.jobs.report.page import render_report
-        from ragassay.jobs.report.scales import read_member_scales
         from ragassay.jobs.report.tables import print_evaluation, print_headline, print_unequal_sampling
         from ragassay.jobs.verdicts.drift import check_drift
 

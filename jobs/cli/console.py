@@ -19,7 +19,7 @@ from ragassay.jobs.runtime.endings import (
     make_disk_full_error,
     restore_sigterm,
 )
-from ragassay.jobs.storage.object_store import is_store_error, store_error
+from ragassay.jobs.storage.store_retries import is_store_error, store_error
 from ragassay.pipeline.errors import RagassayError
 
 PLAIN_WIDTH = 200

@@ -7,11 +7,11 @@ import typer
 
 from ragassay.jobs.cli.act import act
 from ragassay.jobs.cli.audit import audit
-from ragassay.jobs.cli.entry import CleanGroup, CommandLine
+from ragassay.jobs.cli.hide_secrets import CleanGroup, CommandLine
 from ragassay.jobs.cli.measure import measure
 from ragassay.jobs.cli.panels import EXIT_CODES
 from ragassay.jobs.cli.single_answers import single_answers
-from ragassay.jobs.cli.steps import steps
+from ragassay.jobs.cli.steps_and_models import steps
 from ragassay.jobs.progress.show import LogFormat, set_log_format
 
 PANELS = (audit, measure, act, single_answers, steps)

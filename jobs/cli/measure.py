@@ -21,8 +21,9 @@ from ragassay.jobs.cli.options import (
     member_limits,
     required_label_source,
 )
-from ragassay.jobs.cli.output_files import count_rows, name_unwritable, read_output
+from ragassay.jobs.cli.page_path import name_unwritable
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
+from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.output.manifest import open_output
@@ -269,7 +270,7 @@ def agreement(
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
     """Compare the latest partition with earlier ones."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.labeled import read_member_values, read_partition_stats
+        from ragassay.jobs.evaluation.labeled_responses import read_member_values, read_partition_stats
         from ragassay.jobs.report.tables import print_drift
         from ragassay.jobs.verdicts.drift import check_drift
 

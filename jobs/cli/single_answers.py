@@ -50,8 +50,8 @@ def check(
     """Check single answers and show the score and best passage of each sentence."""
     with command_console() as console:
         from ragassay.jobs.api.check import check_answers
-        from ragassay.jobs.api.job import select_job
         from ragassay.jobs.api.progress import show_progress, silence_stderr
+        from ragassay.jobs.api.select_job import select_job
 
         job = select_job(config, history, fast=fast)
         has_options = question is not None or context is not None or response is not None

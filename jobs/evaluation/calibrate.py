@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.choose import (
+from ragassay.jobs.evaluation.choose_rule import (
     FOLDS,
     SEED,
     RuleCandidate,
@@ -18,12 +18,12 @@ from ragassay.jobs.evaluation.choose import (
     read_stored_rule,
     split_folds,
 )
-from ragassay.jobs.evaluation.labeled import LabeledResponses, fit_all_partitions, load_labeled, read_member_values
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, fit_all_partitions, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.finalize import compute_score_moments, count_score_cells
+from ragassay.jobs.verdicts.finalize_partition import compute_score_moments, count_score_cells
 from ragassay.jobs.verdicts.languages import find_measured_languages
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.certify import certify_threshold, min_rows_to_certify

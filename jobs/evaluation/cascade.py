@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragassay.jobs.evaluation.labeled import LabeledResponses
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses
 from ragassay.jobs.second_pass.escalate.outcomes import read_tokens
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints

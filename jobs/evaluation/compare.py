@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.evaluation.labeled import read_member_values
+from ragassay.jobs.evaluation.labeled_responses import read_member_values
 from ragassay.jobs.evaluation.labels import Label, LabelSource, parse_labels
 from ragassay.jobs.output.scored_dataset import Position, ScoredDataset, open_scored
 from ragassay.jobs.storage.folder import Folder

@@ -1,4 +1,4 @@
-"""Messages of the errors that evaluation, report, review and export raise."""
+"""Messages of the errors that evaluation raises."""
 
 from ragassay.pipeline.errors import Message
 
@@ -75,19 +75,6 @@ NO_JUDGED_LABELS = Message(
     "the cascade can't be measured: no correct and hallucinated labeled responses have a judge's verdict. Add `escalation: "
     "{{judge: …, share: 1}}` to the job file and run `ragassay escalate OUTPUT --config FILE`",
 )
-SIMILARITY_OUT_OF_RANGE = Message(
-    "export.similarity-out-of-range",
-    "near duplicates: the similarity {similarity:g} is out of range; give a number above 0 and at most 1",
-)
-NO_NEAR_DUPLICATES = Message(
-    "export.no-near-duplicates",
-    "near duplicates can't be removed from {format}, only from messages and parquet: drop the option",
-)
-PROMPT_OPTIONS = Message(
-    "export.options-of-flagged",
-    "exports for reviewers have no prompts and always contain flagged sentences: drop the options for system, context and "
-    "clean",
-)
 ANSWERS_NOT_WRITABLE = Message(
     "evaluate.answers-not-writable",
     "{path} can't be written ({reason}). The judge's answers cost money and are kept there: get write access to OUTPUT, or "
@@ -142,15 +129,6 @@ PROBABILITY_OUT_OF_RANGE = Message(
     "labels.probability-out-of-range",
     "labels {file}: {column} of {row} is {value}: give the probability with which the row was drawn, from {minimum:g} to 1",
 )
-NESTED_SLICE = Message(
-    "report.nested-slice",
-    "column {column!r} has type {type}: --slice needs a column of plain values",
-)
-REVIEW_NO_ROW = Message("review.no-row", "output {output} has no scored row{which}{where}: change --where, or score rows first")
-SAMPLE_TOO_SMALL = Message(
-    "review.sample-too-small",
-    "--sample is too small: a stratified sample needs a row of each of {strata} strata. Give --sample {minimum} or more",
-)
 NO_FILE = Message("labels.no-file", "labels {file} can't be read: the file does not exist")
 REVIEWERS_DISAGREE = Message(
     "labels.reviewers-disagree",
@@ -164,10 +142,4 @@ AMBIGUOUS_ROW = Message(
     "labels.row-unclear",
     "labels {file}: {row} is ambiguous, this output has {rows} rows with that id. Name the partitions in a column {column!r}, "
     "as `ragassay export --format flagged` writes it",
-)
-NO_ROWS = Message("export.no-rows", "output {output}: scored/ has no rows: run `ragassay finalize {output}` first")
-NOTHING_PASSES = Message(
-    "export.nothing-passes",
-    "output {output}: {problem} ({rows:,} rows: {reasons}). Nothing was written; `ragassay finalize` can apply another "
-    "threshold",
 )

@@ -13,8 +13,8 @@ import numpy as np
 from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.cascade import CascadeCurve, compute_cascade_margins, measure_cascade
-from ragassay.jobs.evaluation.choose import read_stored_rule, require_fit, score_by_other_half
-from ragassay.jobs.evaluation.labeled import (
+from ragassay.jobs.evaluation.choose_rule import read_stored_rule, require_fit, score_by_other_half
+from ragassay.jobs.evaluation.labeled_responses import (
     LabeledResponses,
     fit_all_partitions,
     load_labeled,

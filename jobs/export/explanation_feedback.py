@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from ragassay.jobs.evaluation.compare import read_member_limits
 from ragassay.jobs.evaluation.explanation_quality import JUDGMENT_SCHEMA
-from ragassay.jobs.evaluation.labeled import read_member_values
+from ragassay.jobs.evaluation.labeled_responses import read_member_values
 from ragassay.jobs.evaluation.labels import Label
 from ragassay.jobs.export.rows import read_scored_rows
 from ragassay.jobs.export.write import write_parquet
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import verify_unchanged
 from ragassay.jobs.second_pass.explain import errors
-from ragassay.jobs.second_pass.explain.entries import read_explanations
+from ragassay.jobs.second_pass.explain.stored_explanations import read_explanations
 from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError

@@ -14,7 +14,7 @@ from ragassay.jobs.forecast.count import EXPLAINER, NO_WORK, SegmentCounts, Work
 from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
-from ragassay.jobs.progress.bar import format_duration
+from ragassay.jobs.progress.bar_state import format_duration
 from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for, load_bundled_calibration
 from ragassay.pipeline.engines.price import Price
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from ragassay.jobs.config.escalation import EscalationConfig
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.runtime.dataflow import compute_needed_resources, start_actor
+from ragassay.jobs.runtime.dataflow import start_actor
 from ragassay.jobs.runtime.ray_session import ray_session
+from ragassay.jobs.runtime.resources import compute_needed_resources
 from ragassay.jobs.scoring.stages import make_stages
 
 FIRST_ROWS = 8

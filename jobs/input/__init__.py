@@ -5,7 +5,7 @@ from ragassay.jobs.input.check_values import can_cast_column, check_row_ids, che
 from ragassay.jobs.input.files import LogFile, Logs, canonical_uri, unreadable_error
 from ragassay.jobs.input.find import find_logs
 from ragassay.jobs.input.formats import list_row_group_sizes, make_parquet_log_file
-from ragassay.jobs.input.overlap import check_no_overlap
+from ragassay.jobs.input.output_overlap import check_no_overlap
 from ragassay.jobs.input.read import READ_BATCH_ROWS, read_logs
 
 __all__ = [

@@ -11,9 +11,9 @@ from pyarrow import fs as pafs
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.display.quoted import MAX_ID_CHARS, quote_value
 from ragassay.jobs.input import errors
-from ragassay.jobs.input.duplicates import DuplicateFinder
 from ragassay.jobs.input.files import FAULT_COLUMN, LogFile, LogReader, Logs, group_by_schema, unreadable_error
 from ragassay.jobs.input.formats import open_log
+from ragassay.jobs.input.repeated_hashes import DuplicateFinder
 from ragassay.jobs.input.text import ids_to_strings
 from ragassay.jobs.input.types import is_lossless_cast, to_plain
 from ragassay.pipeline.errors import InputError

@@ -14,7 +14,7 @@ from ragassay.jobs.input.files import FileFormat, LogFile, LogReader
 from ragassay.jobs.input.jsonl import JSON_LINES
 from ragassay.jobs.input.parquet import PARQUET, open_parquet
 from ragassay.jobs.storage.folder import READER_THREADS
-from ragassay.jobs.storage.object_store import FILE_ERROR_CODES, is_store_error, store_error
+from ragassay.jobs.storage.store_retries import FILE_ERROR_CODES, is_store_error, store_error
 
 FORMATS = (PARQUET, *JSON_LINES, ARROW)
 """To add a format, add it here."""

@@ -16,7 +16,7 @@ from ragassay.jobs.input.messages import read_conversations
 from ragassay.jobs.input.passages import TEXT_LIST, read_passages
 from ragassay.jobs.input.text import escape_invalid_utf8, ids_to_strings, to_strings
 from ragassay.jobs.input.types import to_plain
-from ragassay.jobs.storage.object_store import is_store_error, store_error
+from ragassay.jobs.storage.store_retries import is_store_error, store_error
 from ragassay.schemas.columns import LOGS, Status, logs_schema, passthrough_name
 
 INVALID_UTF8 = "invalid UTF-8"

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
+from ragassay.jobs.input.types import merge_schemas
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.partition_filter import describe_no_match, matches, parse_conditions
 from ragassay.jobs.output.partitions import BATCH_ROWS, hive_keys, hive_path, list_partition_files
@@ -27,6 +28,7 @@ from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage.folder import READER_THREADS, Folder
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.schemas.columns import passthrough_schema
 
 TEXT_BATCH_ROWS = 256
 """Maximum number of rows in memory if texts are read."""
@@ -449,3 +451,20 @@ def _select_columns(batch: pa.RecordBatch, names: Sequence[str], keys: Mapping[s
 def finite_or_none(number: float | None) -> float | None:
     """Return a finite number, else None: JSON has no infinity, but a threshold that passes everything is infinite."""
     return number if number is not None and math.isfinite(number) else None
+
+
+def passthrough_schemas(raw: ScoredDataset) -> dict[DataFile, pa.Schema]:
+    """Return the pass-through columns of each file of `raw/`."""
+    return {file: passthrough_schema(raw.schema_of(file)) for file in raw.files}
+
+
+def merge_passthrough(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """Merge the pass-through columns of a partition's files into common types.
+
+    Raises:
+        OutputError: The types of a column have no common type.
+    """
+    try:
+        return merge_schemas(dict.fromkeys(schemas))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise OutputError(errors.OTHER_COLUMN_TYPE, reason=error) from error

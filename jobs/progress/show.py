@@ -14,7 +14,7 @@ from threading import Event, Thread
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ragassay.jobs.progress.bar import Bar, SpeedEstimator, format_duration
+from ragassay.jobs.progress.bar_state import Bar, SpeedEstimator, format_duration
 from ragassay.jobs.progress.waits import find_long_waits
 
 REFRESH_SECONDS = 1.0

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ragassay.jobs.progress.bar import Bar
+from ragassay.jobs.progress.bar_state import Bar
 from ragassay.jobs.progress.counts import Counts, Phase, open_board, wait_for_answer
 from ragassay.jobs.progress.show import show_progress
 from ragassay.pipeline.stages.stage import Stage

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from ragassay.jobs.progress.bar import Bar
+from ragassay.jobs.progress.bar_state import Bar
 from ragassay.jobs.progress.show import show_progress
 
 _current_bar: ContextVar[Bar | None] = ContextVar("task", default=None)

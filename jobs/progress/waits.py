@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ragassay.jobs.progress.bar import Bar
+from ragassay.jobs.progress.bar_state import Bar
 
 WAIT_SECONDS = 10.0
 """Minimum length of a wait that is shown."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ragassay.jobs.output.partitions import hive_keys, hive_path
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_rows_by_key
-from ragassay.jobs.output.sidecar import open_explanations
+from ragassay.jobs.output.sidecar_dataset import open_explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.columns import NULL_PARTITION

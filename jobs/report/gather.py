@@ -10,12 +10,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.evaluation import errors
 from ragassay.jobs.output.partitions import natural_key
 from ragassay.jobs.output.scored_dataset import Position, Rows, open_scored
+from ragassay.jobs.report import errors
 from ragassay.jobs.report.explanations import ExplanationSummary, count_explanations
+from ragassay.jobs.report.member_scores import MemberScales
 from ragassay.jobs.report.responses import ShownResponse, read_responses
-from ragassay.jobs.report.scales import MemberScales
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.verdict.moments import compute_moments, merge_moments

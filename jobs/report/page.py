@@ -19,8 +19,9 @@ from ragassay.jobs.report.charts import MAX_BARS, draw_categories, draw_curves, 
 from ragassay.jobs.report.explanations import ExplanationSummary
 from ragassay.jobs.report.gather import GroupCounts, ReportData
 from ragassay.jobs.report.html_page import render_page
+from ragassay.jobs.report.latest_partition import summarize
 from ragassay.jobs.report.marks import shorten_text
-from ragassay.jobs.report.record import (
+from ragassay.jobs.report.provenance import (
     describe_files,
     describe_rule,
     format_settings,
@@ -28,7 +29,6 @@ from ragassay.jobs.report.record import (
     make_runs_table,
     make_usage_table,
 )
-from ragassay.jobs.report.summary import summarize
 from ragassay.jobs.report.tables import (
     describe_cascade,
     describe_comparison,

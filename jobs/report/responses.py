@@ -8,7 +8,7 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import Position, open_scored
 from ragassay.jobs.report.explanations import ExplanationSummary, ShownExplanation, read_explanations
 from ragassay.jobs.report.marks import Piece, mark_passages, mark_sentence
-from ragassay.jobs.report.scales import MemberScales, MemberScore, list_member_scores
+from ragassay.jobs.report.member_scores import MemberScales, MemberScore, list_member_scores
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.detectors.terms import collect_known_terms
 from ragassay.pipeline.reasoning.categories import DETECTOR_CATEGORIES

@@ -35,8 +35,8 @@ from ragassay.jobs.evaluation.evaluate import (
     Evaluation,
     Slice,
 )
-from ragassay.jobs.evaluation.labeled import UNEQUAL_SAMPLING
-from ragassay.jobs.export.run import ExportResult
+from ragassay.jobs.evaluation.labeled_responses import UNEQUAL_SAMPLING
+from ragassay.jobs.export.command import ExportResult
 from ragassay.pipeline.calibration.metrics import MetricValue
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord

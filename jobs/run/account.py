@@ -17,11 +17,11 @@ from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import ScoreResult
 from ragassay.jobs.scoring.backfill import count_deferred
 from ragassay.jobs.scoring.register import find_waiting_partitions
-from ragassay.jobs.second_pass.escalate.run import ChosenResponses, EscalationResult
+from ragassay.jobs.second_pass.escalate.command import ChosenResponses, EscalationResult
 from ragassay.jobs.verdicts.drift import check_drift
 from ragassay.jobs.verdicts.error_share import find_worst_error_share
 from ragassay.jobs.verdicts.fit import update_stats
-from ragassay.jobs.verdicts.write import count_written_rows
+from ragassay.jobs.verdicts.write_partitions import count_written_rows
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, DriftCheck, InputFile, Manifest, PartitionVerdicts, Run

@@ -31,8 +31,8 @@ from ragassay.jobs.integrations.traces.source import find_job_logs
 from ragassay.jobs.output.commits import discard_pending
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import MANIFEST, open_output, read_manifest, write_manifest
-from ragassay.jobs.output.sealed import seal
-from ragassay.jobs.output.sidecar import open_escalations
+from ragassay.jobs.output.manifest_shards import seal
+from ragassay.jobs.output.sidecar_dataset import open_escalations
 from ragassay.jobs.progress.show import report_finished
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors

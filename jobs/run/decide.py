@@ -9,8 +9,8 @@ from rich.console import Console
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.verdicts.finalize import FinalizedPartition
-from ragassay.jobs.verdicts.write import write_verdicts
+from ragassay.jobs.verdicts.finalize_partition import FinalizedPartition
+from ragassay.jobs.verdicts.write_partitions import write_verdicts
 from ragassay.schemas.manifest import Manifest
 
 

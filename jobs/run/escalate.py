@@ -6,7 +6,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.second_pass.escalate.run import (
+from ragassay.jobs.second_pass.escalate.command import (
     ChosenResponses,
     EscalationResult,
     apply_decisions,

@@ -15,7 +15,7 @@ from ragassay.jobs.scoring.register import find_waiting_partitions, refuse_unfin
 from ragassay.jobs.verdicts.fit import update_stats
 from ragassay.jobs.verdicts.languages import choose_languages, refuse_unscored_languages
 from ragassay.jobs.verdicts.partitions import ScoredPartitions, find_partitions_without_verdicts
-from ragassay.jobs.verdicts.parts import find_calibration
+from ragassay.jobs.verdicts.resolve_parts import find_calibration
 from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
 from ragassay.jobs.verdicts.threshold import find_quantile_threshold
 from ragassay.pipeline.errors import OutputError

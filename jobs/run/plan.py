@@ -11,14 +11,13 @@ from ragassay.jobs.input import Logs
 from ragassay.jobs.output.manifest import read_manifest, require_text
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import open_raw, open_scored
-from ragassay.jobs.runtime.dataflow import compute_needed_resources
-from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES
+from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES, compute_needed_resources
 from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill
 from ragassay.jobs.scoring.checkpoint import find_begun_files
 from ragassay.jobs.scoring.register import Registration, find_waiting_partitions, match_input
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import make_stages
-from ragassay.jobs.second_pass.escalate.run import find_unescalated, make_judge_stages
+from ragassay.jobs.second_pass.escalate.command import find_unescalated, make_judge_stages
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.languages import resolve_languages
 from ragassay.jobs.verdicts.partitions import find_partitions_without_verdicts

@@ -11,8 +11,8 @@ from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.scoring.balance import RawCounts, count_raw_rows
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter, find_unfinished_files, read_committed_rows
-from ragassay.jobs.scoring.plan import score_files
 from ragassay.jobs.scoring.row_set import list_files
+from ragassay.jobs.scoring.score_files import score_files
 
 
 @dataclass(frozen=True)

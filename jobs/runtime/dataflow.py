@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.runtime.deaths import explain_death
-from ragassay.jobs.runtime.resources import CONCURRENT_LIGHT_TASKS, MIN_LIGHT_CPUS, choose_light_cpus
+from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS, choose_light_cpus, sum_max_pool_cpus, sum_min_pool_cpus
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.engines.replicas import Replicas
@@ -187,19 +187,3 @@ def start_actor(stage: Stage) -> Any:
 
     assert stage.replicas is not None
     return ray.remote(StageActor).options(**_actor_options(stage, stage.replicas)).remote(stage, metrics=False)
-
-
-def sum_min_pool_cpus(stages: Sequence[Stage]) -> float:
-    """Return the logical CPUs of all actor pools at their minimum size."""
-    return sum(stage.replicas.min * stage.replicas.num_cpus for stage in stages if stage.replicas)
-
-
-def sum_max_pool_cpus(stages: Sequence[Stage]) -> float:
-    """Return the logical CPUs of all actor pools at their maximum size."""
-    return sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas)
-
-
-def compute_needed_resources(stages: Sequence[Stage]) -> tuple[float, float]:
-    """Return the logical CPUs and GPUs that the stages need; with fewer, a plan could wait for itself forever."""
-    gpus = sum(stage.replicas.min * stage.replicas.num_gpus for stage in stages if stage.replicas)
-    return sum_min_pool_cpus(stages) + CONCURRENT_LIGHT_TASKS * MIN_LIGHT_CPUS, gpus

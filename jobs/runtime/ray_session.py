@@ -12,7 +12,8 @@ from ragassay.jobs import errors
 from ragassay.jobs.config.runtime import RuntimeConfig
 from ragassay.jobs.runtime.endings import handle_sigterm, is_disk_full, make_disk_full_error, walk_causes
 from ragassay.jobs.runtime.ray_start import start_local_ray
-from ragassay.jobs.storage.object_store import is_store_error, store_error
+from ragassay.jobs.runtime.resources import check_resources
+from ragassay.jobs.storage.store_retries import is_store_error, store_error
 from ragassay.pipeline.errors import ConfigError, RagassayError
 
 WORKERS_PER_CPU = 4
@@ -51,7 +52,7 @@ def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) 
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     try:
-        _check_resources(needed_cpus, needed_gpus)
+        check_resources(needed_cpus, needed_gpus)
         yield
     except Exception as error:
         own_error = find_own_error(error)
@@ -123,15 +124,3 @@ def _without_stderr() -> Iterator[None]:
     finally:
         os.dup2(saved, 2)
         os.close(saved)
-
-
-def _check_resources(needed_cpus: float, needed_gpus: float) -> None:
-    import ray
-
-    resources = ray.cluster_resources()
-    for kind, needed in {"CPU": needed_cpus, "GPU": needed_gpus}.items():
-        available = resources.get(kind, 0)
-        if needed > available:
-            raise ConfigError(
-                errors.TOO_FEW_RESOURCES, needed=needed, kind=kind, available=available, kind_in_config=kind.lower()
-            )

@@ -1,10 +1,13 @@
-"""Ray resources of the steps of a job: logical CPUs and threads."""
+"""Compute the logical CPUs, GPUs and threads that stages need, and check that Ray has them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from ragassay.jobs import errors
 from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.engines.settings import LocalSettings
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.stages.stage import Stage
 
 LIGHT_CPUS = 0.5
 """Logical CPUs of a task that reads, splits or writes, where enough CPUs are free.
@@ -44,3 +47,36 @@ def choose_light_cpus(free: float) -> float:
         free: Logical CPUs that remain when all actor pools have their maximum size; negative if the pools need more than exist.
     """
     return LIGHT_CPUS if free >= CONCURRENT_LIGHT_TASKS * LIGHT_CPUS else MIN_LIGHT_CPUS
+
+
+def sum_min_pool_cpus(stages: Sequence[Stage]) -> float:
+    """Return the logical CPUs of all actor pools at their minimum size."""
+    return sum(stage.replicas.min * stage.replicas.num_cpus for stage in stages if stage.replicas)
+
+
+def sum_max_pool_cpus(stages: Sequence[Stage]) -> float:
+    """Return the logical CPUs of all actor pools at their maximum size."""
+    return sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas)
+
+
+def compute_needed_resources(stages: Sequence[Stage]) -> tuple[float, float]:
+    """Return the logical CPUs and GPUs that the stages need; with fewer, a plan could wait for itself forever."""
+    gpus = sum(stage.replicas.min * stage.replicas.num_gpus for stage in stages if stage.replicas)
+    return sum_min_pool_cpus(stages) + CONCURRENT_LIGHT_TASKS * MIN_LIGHT_CPUS, gpus
+
+
+def check_resources(needed_cpus: float, needed_gpus: float) -> None:
+    """Check that Ray has the logical CPUs and GPUs that are needed at once.
+
+    Raises:
+        ConfigError: It has fewer.
+    """
+    import ray
+
+    resources = ray.cluster_resources()
+    for kind, needed in {"CPU": needed_cpus, "GPU": needed_gpus}.items():
+        available = resources.get(kind, 0)
+        if needed > available:
+            raise ConfigError(
+                errors.TOO_FEW_RESOURCES, needed=needed, kind=kind, available=available, kind_in_config=kind.lower()
+            )

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ragassay.jobs.progress.counts import Phase
 from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_output
-from ragassay.jobs.runtime.meter import Meter, task_meter
 from ragassay.jobs.runtime.metrics import add_to_counter
 from ragassay.jobs.runtime.watchdog import Watchdog
+from ragassay.jobs.runtime.worker_counts import Meter, task_meter
 from ragassay.pipeline.errors import RagassayError
 from ragassay.pipeline.listener import set_listener
 from ragassay.pipeline.stages.stage import Stage, run_contained

@@ -22,11 +22,10 @@ from ragassay.jobs.input import (
 from ragassay.jobs.input.types import is_list, is_text, plain_type
 from ragassay.jobs.output.commits import has_pending
 from ragassay.jobs.output.fingerprint import check_fingerprint, make_fingerprint
+from ragassay.jobs.output.manifest_shards import find_sealed_entries
 from ragassay.jobs.output.partition_filter import check_keys, describe_no_match
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.output.passthrough import merge_passthrough, passthrough_schemas
-from ragassay.jobs.output.scored_dataset import open_raw
-from ragassay.jobs.output.sealed import find_sealed_entries
+from ragassay.jobs.output.scored_dataset import merge_passthrough, open_raw, passthrough_schemas
 from ragassay.jobs.scoring import errors
 from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill, FileSelection, select_files
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter

@@ -12,7 +12,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import ids_to_strings
-from ragassay.jobs.storage.object_store import is_store_error, store_error
+from ragassay.jobs.storage.store_retries import is_store_error, store_error
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.schemas.columns import Status
 

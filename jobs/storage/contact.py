@@ -13,7 +13,7 @@ from ragassay.jobs import errors
 from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.progress.show import show_waits
 from ragassay.jobs.progress.waits import track_wait
-from ragassay.jobs.storage.object_store import CONNECT_SECONDS, file_system_options, store_host
+from ragassay.jobs.storage.store_retries import CONNECT_SECONDS, file_system_options, store_host
 from ragassay.pipeline.errors import InputError
 
 GIVE_UP_SECONDS = 25.0

@@ -16,7 +16,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs import errors
 from ragassay.jobs.display.address import is_ambiguous_uri, quote_path, strip_credentials
 from ragassay.jobs.storage.contact import check_reachable
-from ragassay.jobs.storage.object_store import with_retries
+from ragassay.jobs.storage.store_retries import with_retries
 from ragassay.pipeline.errors import InputError, OutputError
 
 OUTPUT_NAMES = frozenset(

@@ -11,7 +11,7 @@ from ragassay.jobs.verdicts.bundled_calibration import (
     load_bundled_calibration,
     load_bundled_detectors_calibration,
 )
-from ragassay.jobs.verdicts.parts import find_calibration
+from ragassay.jobs.verdicts.resolve_parts import find_calibration
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.columns import Status

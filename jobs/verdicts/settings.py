@@ -10,7 +10,7 @@ from ragassay.jobs.config.verdict import Threshold
 from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.verdicts import errors as codes
 from ragassay.jobs.verdicts.fit import fit_members
-from ragassay.jobs.verdicts.parts import VerdictParts, find_calibration, name_calibration, resolve_parts
+from ragassay.jobs.verdicts.resolve_parts import VerdictParts, find_calibration, name_calibration, resolve_parts
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy

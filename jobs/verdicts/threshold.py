@@ -6,7 +6,7 @@ from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, Threshold, VerdictCon
 from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
-from ragassay.jobs.verdicts.finalize import count_score_cells
+from ragassay.jobs.verdicts.finalize_partition import count_score_cells
 from ragassay.jobs.verdicts.partitions import ScoredPartitions
 from ragassay.jobs.verdicts.settings import NO_SCORE
 from ragassay.pipeline.finalize import VerdictSettings

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from ragassay.jobs.evaluation.labeled import LabeledResponses, load_labeled, read_member_values
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints

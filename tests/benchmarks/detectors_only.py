@@ -14,8 +14,8 @@ import numpy as np
 from pyarrow import parquet as pq
 
 from ragassay.jobs.api.in_process import load_stages, run_stages
-from ragassay.jobs.api.job import make_detector_job
-from ragassay.jobs.api.stages import make_scoring_stages
+from ragassay.jobs.api.row_stages import make_scoring_stages
+from ragassay.jobs.api.select_job import make_detector_job
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.evaluation.labels import compute_sentence_truth

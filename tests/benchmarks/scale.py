@@ -114,7 +114,7 @@ def run_job_here(logs: str, output: str, block_mib: float, result: Any) -> None:
 
     from ragassay.jobs.config.job import Job
     from ragassay.jobs.run import run_job
-    from ragassay.jobs.runtime.dataflow import compute_needed_resources
+    from ragassay.jobs.runtime.resources import compute_needed_resources
     from ragassay.jobs.scoring.stages import make_stages
 
     job = Job(members={"slms": (SLM,)}, runtime={"block_mib": block_mib})

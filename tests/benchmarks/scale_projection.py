@@ -22,9 +22,9 @@ from pyarrow import fs as pafs
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.input import LogFile, find_logs, read_logs
-from ragassay.jobs.input.duplicates import MAX_HASHES_IN_MEMORY
 from ragassay.jobs.input.formats import inspect_files
-from ragassay.jobs.output.sealed import SEAL_THRESHOLD, seal
+from ragassay.jobs.input.repeated_hashes import MAX_HASHES_IN_MEMORY
+from ragassay.jobs.output.manifest_shards import SEAL_THRESHOLD, seal
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import Manifest

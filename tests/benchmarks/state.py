@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.input.duplicates import DuplicateFinder, Hashes
+from ragassay.jobs.input.repeated_hashes import DuplicateFinder, Hashes
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.output.sealed import seal
+from ragassay.jobs.output.manifest_shards import seal
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.arrays import Ints

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from ragassay.jobs.integrations.traces.join import join_spans
-from ragassay.jobs.integrations.traces.spans import Span, SpanKind
+from ragassay.jobs.integrations.traces.span import Span, SpanKind
 
 SIZES = (1_000, 10_000, 100_000)
 SHAPES: dict[str, Callable[[int, int], str | None]] = {

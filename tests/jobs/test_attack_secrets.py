@@ -32,7 +32,7 @@ from ragassay.jobs.input.read import read_logs
 from ragassay.jobs.integrations.lineage.events import send_run_events
 from ragassay.jobs.integrations.publish.http import ToolReply
 from ragassay.jobs.output.fingerprint import shorten
-from ragassay.jobs.progress.bar import Bar
+from ragassay.jobs.progress.bar_state import Bar
 from ragassay.jobs.progress.show import format_json, print_line
 from ragassay.jobs.runtime.clean_output import RayDataFormatter, clean_error, clean_process_output, clean_task, traceback_text
 from ragassay.jobs.runtime.ray_session import find_own_error

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ragassay.jobs.api.rows import make_table_logs
+from ragassay.jobs.api.table_rows import make_table_logs
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.members import default_members
 from ragassay.jobs.forecast.estimate import find_flagged_share
 from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
-from ragassay.jobs.verdicts.parts import find_calibration
+from ragassay.jobs.verdicts.resolve_parts import find_calibration
 from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
 from ragassay.pipeline.detectors.config import DETECTOR_KINDS
 from ragassay.pipeline.verdict.moments import compute_moments

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import ragassay
-from ragassay.jobs.api.answer_settings import resolve_answer_settings
+from ragassay.jobs.api.resolve_settings import resolve_answer_settings
 from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.evaluation.calibrate import MIN_ROWS_PER_LANGUAGE, calibrate

@@ -16,7 +16,7 @@ from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import find_logs, formats, read
 from ragassay.jobs.scoring import row_sample
 from ragassay.jobs.storage.folder import open_atomic, open_folder, read_table
-from ragassay.jobs.storage.object_store import RetryingS3
+from ragassay.jobs.storage.store_retries import RetryingS3
 from tests.conftest import OBJECT_STORE, example_rows, write_logs
 from tests.raises import raises
 from tests.soak.fault_store import BUCKET, Weather, s3_store

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.scoring import plan
+from ragassay.jobs.scoring import score_files
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.stages.stage import Stage
@@ -126,7 +126,7 @@ def test_budget_hours_give_the_rows_of_one_run(tmp_path: Path, monkeypatch: pyte
         split, *others = make_stages(*arguments)
         return [split, SlowModel(0.04), *others]
 
-    monkeypatch.setattr(plan, "make_stages", make_slow_stages)
+    monkeypatch.setattr(score_files, "make_stages", make_slow_stages)
     seconds, cut_runs, overrun = 15.0, 0, 0.0
     for _ in range(40):
         start = time.monotonic()

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from ragassay.jobs.integrations.traces.export import find_export_files
-from ragassay.jobs.integrations.traces.stage import TRACES_FOLDER, stage_export
+from ragassay.jobs.integrations.traces.convert import TRACES_FOLDER, stage_export
+from ragassay.jobs.integrations.traces.read_export import find_export_files
 from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import free_port
 from tests.soak.own_venv import make_venv

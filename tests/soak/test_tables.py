@@ -234,7 +234,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_runs_over_delta_on_an_object_store_score_each_row_once(tmp_path: Path, bucket: str) -> None:
     from deltalake import write_deltalake
 
-    from ragassay.jobs.input.tables.access import storage_options
+    from ragassay.jobs.input.tables.libraries import storage_options
 
     uri = f"s3://lake/logs{bucket}"
     options = storage_options(open_folder(uri))

@@ -17,7 +17,7 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import inspect_files
 from ragassay.jobs.input.parquet import open_parquet
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.input.tables.access import import_library, library_uri, storage_options
+from ragassay.jobs.input.tables.libraries import import_library, library_uri, storage_options
 from ragassay.jobs.input.tables.projected import CHANGE_COLUMN, INSERT_CHANGE, ProjectedView, project_file
 from ragassay.jobs.input.tables.since import AddedFiles, FileAsOf, ListRuns, find_start_version
 from ragassay.jobs.input.types import to_plain

@@ -14,7 +14,7 @@ from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import inspect_files
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.input.tables.access import iceberg_properties, import_library
+from ragassay.jobs.input.tables.libraries import iceberg_properties, import_library
 from ragassay.jobs.input.tables.projected import project_file
 from ragassay.jobs.input.tables.since import AddedFiles, FileAsOf, ListRuns, find_start_version
 from ragassay.pipeline.errors import InputError

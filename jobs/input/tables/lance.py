@@ -13,7 +13,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.input.tables.access import import_library, library_uri, storage_options
+from ragassay.jobs.input.tables.libraries import import_library, library_uri, storage_options
 from ragassay.jobs.input.tables.since import AddedFiles, ListRuns, find_start_version
 from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError

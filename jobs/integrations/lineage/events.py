@@ -14,7 +14,7 @@ from rich.console import Console
 from ragassay.jobs.config.integrations import OpenLineage
 from ragassay.jobs.display.address import format_server, hide_secrets, strip_credentials
 from ragassay.jobs.input.files import Logs
-from ragassay.jobs.input.tables.access import import_library
+from ragassay.jobs.input.tables.libraries import import_library
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import InputError, RagassayError

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.integrations.publish import errors
-from ragassay.jobs.integrations.publish.run import PublishResult
+from ragassay.jobs.integrations.publish.command import PublishResult
 from ragassay.pipeline.errors import PublishError
 
 MAX_NAMES = 5  # partitions or rows that a line lists

@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.input.tables.access import import_library, library_uri, storage_options
+from ragassay.jobs.input.tables.libraries import import_library, library_uri, storage_options
 from ragassay.jobs.integrations.tables import errors
-from ragassay.jobs.integrations.tables.parts import OUTPUT_COLUMN, PARTITION_COLUMN
+from ragassay.jobs.integrations.tables.table_partitions import OUTPUT_COLUMN, PARTITION_COLUMN
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.input.tables.access import import_library
 from ragassay.jobs.input.tables.iceberg import open_catalog
+from ragassay.jobs.input.tables.libraries import import_library
 from ragassay.jobs.integrations.tables import errors
-from ragassay.jobs.integrations.tables.parts import OUTPUT_COLUMN, PARTITION_COLUMN
+from ragassay.jobs.integrations.tables.table_partitions import OUTPUT_COLUMN, PARTITION_COLUMN
 from ragassay.pipeline.errors import OutputError
 
 DATA_FILE_ROWS = 65_536

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.input.documents import Document
-from ragassay.jobs.integrations.traces.spans import RETRIEVAL_KINDS, Span, SpanKind
+from ragassay.jobs.integrations.traces.span import RETRIEVAL_KINDS, Span, SpanKind
 
 _TEXT_COLUMNS = (
     "row_id question context response trace_id trace_name root_span_id generation_span_id session_id user_id model start_time"

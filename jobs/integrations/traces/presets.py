@@ -1,13 +1,113 @@
 """The presets: for each tool, the fields of its export. To add a tool, add an `ExportPreset` to `PRESETS`."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ragassay.jobs.integrations.traces.fields import parse_hex_id
-from ragassay.jobs.integrations.traces.read import ExportPreset, FieldNames, read_spans
-from ragassay.jobs.integrations.traces.spans import Span
+from ragassay.jobs.integrations.traces.fields import (
+    EMPTY,
+    decode_json,
+    first_value,
+    parse_hex_id,
+    parse_span_id,
+    to_text,
+    unflatten,
+)
+
+
+@dataclass(frozen=True)
+class FieldNames:
+    """Names of the fields of a span or of a trace; the first that has a value is used.
+
+    Names are `plain_name`s of fields. For a tool with attributes, the names from `kind` on are exact attribute names.
+
+    Attributes:
+        objects: Prefix -> fields that can contain a nested object. Its fields become `prefix.…`, or top-level without a prefix.
+        requires_any: At least one of these fields must exist, otherwise the record is something else.
+        excludes: None of these fields may exist.
+        trace_id: As in `Span`, like all attributes not listed here.
+        root: Whether the span is a root.
+        root_name: Name of a root, before `name`.
+        duration: Nanoseconds, if there is no end.
+        status: Failed if it ends with "error" or is OpenTelemetry's code 2.
+        error: Exists if the span failed.
+        phase: State of the span, if there is no end.
+        ended_phases: Values of `phase` that mean that the span has ended.
+        events: Messages as events (earlier conventions).
+        prompt: Input messages of a generation; read before `question` for a generation, after it for other spans.
+        query: Question if nothing else has one.
+        completion: Output messages of a generation; like `prompt`.
+        documents: Retrieved documents, if they are not the response.
+    """
+
+    objects: Mapping[str, str] = field(default_factory=dict)
+    requires_any: str = ""
+    excludes: str = ""
+    trace_id: str = "traceid"
+    span_id: str = ""
+    parent_id: str = ""
+    root: str = ""
+    root_name: str = ""
+    name: str = "name"
+    start: str = "starttime"
+    end: str = "endtime"
+    duration: str = ""
+    status: str = ""
+    error: str = ""
+    phase: str = ""
+    ended_phases: str = ""
+    events: str = ""
+    kind: str = ""
+    question: str = ""
+    prompt: str = ""
+    query: str = ""
+    response: str = ""
+    completion: str = ""
+    documents: str = ""
+    session: str = "sessionid"
+    user: str = "userid"
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class ExportPreset:
+    """Export format of a tool.
+
+    Attributes:
+        span: Fields of a span.
+        trace: Fields of a trace; None if no record describes a whole trace.
+        lists: Path of list fields from the record to its spans; empty if records are spans.
+        is_span: Whether a record without these lists is a span.
+        attributes: Fields with attributes; empty if all values are plain fields.
+        has_json_attributes: Whether each attribute is JSON.
+        attribute_fields: Field -> the attribute that it replaces.
+        read_span_id: Reads ids of spans.
+        read_trace_id: Reads ids of traces.
+        root_has_trace_id: Whether the id of a root span is the id of its trace.
+    """
+
+    span: FieldNames
+    trace: FieldNames | None = None
+    lists: tuple[str, ...] = ()
+    is_span: bool = True
+    attributes: str = ""
+    has_json_attributes: bool = False
+    attribute_fields: Mapping[str, str] = field(default_factory=dict)
+    read_span_id: Callable[[Any], str | None] = parse_span_id
+    read_trace_id: Callable[[Any], str | None] = to_text
+    root_has_trace_id: bool = False
+
+    def read_value(self, values: Mapping[str, Any], names: str) -> Any:
+        """Return the first value among fields or attributes."""
+        value = first_value(values, names)
+        return decode_json(value) if self.attributes else value
+
+    def read_content(self, values: Mapping[str, Any], names: str) -> Any:
+        """Return the first value that can be a list or an object, also if attributes are flattened."""
+        if not self.attributes:
+            return first_value(values, names)
+        return next((value for name in names.split() if (value := unflatten(values, name)) not in EMPTY), None)
+
 
 _CONVENTIONS = FieldNames(
     kind="openinference.span.kind gen_ai.operation.name mlflow.spanType traceloop.span.kind llm.request.type",
@@ -104,10 +204,4 @@ OTEL = ExportPreset(  # OTLP as JSON, one request per line, or spans as Parquet 
     read_trace_id=parse_hex_id,
 )  # fmt: skip
 
-PRESETS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Span]]] = {
-    name: partial(read_spans, tool)
-    for name, tool in {"langfuse": LANGFUSE, "langsmith": LANGSMITH, "phoenix": PHOENIX, "mlflow": MLFLOW, "otel": OTEL}.items()
-}
-
-RECORD_ERRORS = (ValueError, TypeError, OverflowError, AttributeError, LookupError, RecursionError)
-"""Exceptions of a record with a field of an unexpected type or value."""
+PRESETS = {"langfuse": LANGFUSE, "langsmith": LANGSMITH, "phoenix": PHOENIX, "mlflow": MLFLOW, "otel": OTEL}

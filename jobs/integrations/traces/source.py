@@ -11,8 +11,8 @@ from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.input import Logs, check_no_overlap, find_logs
 from ragassay.jobs.integrations.traces import errors
-from ragassay.jobs.integrations.traces.export import find_export_files
-from ragassay.jobs.integrations.traces.stage import RECORD_FILE, TRACES_FOLDER, read_record, stage_export
+from ragassay.jobs.integrations.traces.convert import RECORD_FILE, TRACES_FOLDER, read_record, stage_export
+from ragassay.jobs.integrations.traces.read_export import find_export_files
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage.folder import Folder, open_folder

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.evaluation import errors
 from ragassay.jobs.output.scored_dataset import Position, Rows, ScoredDataset, open_scored
+from ragassay.jobs.report import errors
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.errors import ConfigError, InputError

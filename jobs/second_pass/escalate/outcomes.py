@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.output.sidecar import open_escalations
+from ragassay.jobs.output.sidecar_dataset import open_escalations
 from ragassay.jobs.storage.folder import Folder, read_table
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.schemas.columns import USAGE, Status

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ragassay.jobs.output.sidecar import open_explanations
-from ragassay.jobs.second_pass.explain.answers import AnswerFiles
-from ragassay.jobs.second_pass.explain.entries import read_entries
+from ragassay.jobs.output.sidecar_dataset import open_explanations
+from ragassay.jobs.second_pass.explain.answer_store import AnswerFiles
+from ragassay.jobs.second_pass.explain.stored_explanations import read_entries
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.reasoning.config import Reasoner

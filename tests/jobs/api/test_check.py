@@ -11,7 +11,7 @@ import ragassay
 from ragassay.jobs.api.check import check_answers
 from ragassay.jobs.api.checked_answer import CheckedAnswer
 from ragassay.jobs.api.in_process import _loaded_stages
-from ragassay.jobs.api.job import make_detector_job
+from ragassay.jobs.api.select_job import make_detector_job
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.pipeline.detectors.terms import find_new_words
 from tests.job_settings import merged

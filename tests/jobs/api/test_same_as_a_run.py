@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import ragassay
-from ragassay.jobs.api.job import make_detector_job
+from ragassay.jobs.api.select_job import make_detector_job
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.output.fingerprint import make_fingerprint

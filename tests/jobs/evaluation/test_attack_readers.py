@@ -14,7 +14,7 @@ from pyarrow import fs as pafs
 from rich.console import Console
 
 from ragassay.jobs.evaluation.evaluate import ask_judge
-from ragassay.jobs.evaluation.labeled import fit_all_partitions, read_member_values, read_partition_stats
+from ragassay.jobs.evaluation.labeled_responses import fit_all_partitions, read_member_values, read_partition_stats
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import open_output, read_manifest, write_manifest
@@ -244,7 +244,7 @@ def read_only(scored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = Folder(fs, str(scored), str(scored))
     with pytest.raises(PermissionError):
         folder.write("probe", "")
-    for module in ("audit", "measure", "act", "output_files"):
+    for module in ("audit", "measure", "act", "read_output"):
         monkeypatch.setattr(f"ragassay.jobs.cli.{module}.open_output", lambda _: folder)
     return scored
 
@@ -267,7 +267,7 @@ def test_writing_into_a_read_only_output_fails(read_only: Path, name: str) -> No
 
 def test_a_judge_is_not_asked_if_its_answers_cannot_be_written(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ragassay.jobs.evaluation import evaluate as evaluate_module
-    from ragassay.jobs.evaluation.labeled import load_labeled
+    from ragassay.jobs.evaluation.labeled_responses import load_labeled
     from ragassay.jobs.evaluation.labels import LabelSource
 
     folder = open_folder(str(scored))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragassay.jobs.evaluation.labeled import read_member_values, read_partition_stats
+from ragassay.jobs.evaluation.labeled_responses import read_member_values, read_partition_stats
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.storage.folder import open_folder

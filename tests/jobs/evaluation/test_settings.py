@@ -41,7 +41,7 @@ def test_a_file_that_states_what_its_labels_mean_needs_no_setting() -> None:
         ("calibrate", ["--target", "supported-f1"], "evaluation.calibrate.calibrate"),
         ("compare", [], "evaluation.compare.compare_members"),
         ("estimate", [], "evaluation.estimate.estimate"),
-        ("tune", ["--out", "adapter"], "training.run.tune"),
+        ("tune", ["--out", "adapter"], "training.command.tune"),
     ],
     ids=lambda value: value if isinstance(value, str) and "." not in value else "",
 )

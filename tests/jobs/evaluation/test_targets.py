@@ -21,10 +21,10 @@ COMMANDS: dict[str, tuple[str, Callable[[Path, str], list[str]]]] = {
     ),
     "report": ("ragassay.jobs.report.gather.gather_report_data", lambda output, to: [str(output), "--out", to]),
     "review": ("ragassay.jobs.report.review.sample.draw_sample", lambda output, to: [str(output), "--out", to]),
-    "export": ("ragassay.jobs.export.run.read_scored_rows", lambda output, to: [str(output), to, "--format", "flagged"]),
+    "export": ("ragassay.jobs.export.command.read_scored_rows", lambda output, to: [str(output), to, "--format", "flagged"]),
     "agreement": ("ragassay.jobs.evaluation.agreement.read_reviewers", lambda output, to: ["a.jsonl", "--out", to]),
-    "init": ("ragassay.jobs.init.run._inspect", lambda output, to: [str(output), "--out", to]),
-    "tune": ("ragassay.jobs.training.run.load_tokenizer", lambda output, to: [str(output), "--out", to]),
+    "init": ("ragassay.jobs.init.command._inspect", lambda output, to: [str(output), "--out", to]),
+    "tune": ("ragassay.jobs.training.command.load_tokenizer", lambda output, to: [str(output), "--out", to]),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.export.run import REVIEW_FORMATS, ExportFormat, ExportResult, export
+from ragassay.jobs.export.command import REVIEW_FORMATS, ExportFormat, ExportResult, export
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, scored_schema

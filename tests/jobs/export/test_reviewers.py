@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragassay.jobs.evaluation.label_table import read_review_lines
-from ragassay.jobs.export.run import ExportFormat, ExportResult, export
+from ragassay.jobs.export.command import ExportFormat, ExportResult, export
 from tests.jobs.conftest import invoke
 from tests.jobs.export.test_export import HOSTILE, row, some_partitions, write
 from tests.raises import raises

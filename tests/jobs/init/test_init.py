@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from ragassay.jobs.config.input import Columns, InputConfig
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.job_text import parse_yaml
-from ragassay.jobs.init.choices import ColumnChoice, choose_columns
-from ragassay.jobs.init.columns import Column
-from ragassay.jobs.init.findings import Findings, inspect_logs
+from ragassay.jobs.init.choose_columns import ColumnChoice, choose_columns
+from ragassay.jobs.init.command import Machine, render_job
+from ragassay.jobs.init.inspect_logs import Findings, inspect_logs
 from ragassay.jobs.init.names import SYNONYMS, ColumnRole, quote_name, rate_name
-from ragassay.jobs.init.run import Machine, render_job
+from ragassay.jobs.init.sample_columns import Column
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.schemas.manifest import FitRecord, Manifest
 from tests.conftest import HANDBOOK, REPO, example_rows, write_logs

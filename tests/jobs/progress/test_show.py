@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from ragassay.jobs.cli.console import new_console
 from ragassay.jobs.progress import show
-from ragassay.jobs.progress.bar import Bar, SpeedEstimator
+from ragassay.jobs.progress.bar_state import Bar, SpeedEstimator
 from ragassay.jobs.progress.show import (
     LINE_SECONDS,
     QUIET_SECONDS,

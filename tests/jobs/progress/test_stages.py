@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.progress.bar import Bar
+from ragassay.jobs.progress.bar_state import Bar
 from ragassay.jobs.progress.counts import Counts, Phase
 from ragassay.jobs.progress.stages import StageProgress
 from ragassay.pipeline.slm.config import Slm

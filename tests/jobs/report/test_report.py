@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.gather import gather_report_data
+from ragassay.jobs.report.latest_partition import summarize
 from ragassay.jobs.report.marks import MAX_CHARACTERS, MISSING, NEW, cut_text, mark_sentence, shorten_text
+from ragassay.jobs.report.member_scores import MemberScales, MemberScore, list_member_scores, read_member_scales
 from ragassay.jobs.report.responses import MAX_SENTENCES, ShownSentence, _cut_response
-from ragassay.jobs.report.scales import MemberScales, MemberScore, list_member_scores, read_member_scales
-from ragassay.jobs.report.summary import summarize
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
 from tests.jobs.conftest import invoke, read_rows, resamples

@@ -20,9 +20,9 @@ from ragassay.jobs.run.score import ScoreResult
 from ragassay.jobs.scoring.balance import RawCounts
 from ragassay.jobs.scoring.register import Registration
 from ragassay.jobs.scoring.selection import Selection
-from ragassay.jobs.second_pass.escalate.run import EscalationResult
+from ragassay.jobs.second_pass.escalate.command import EscalationResult
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.finalize import FinalizedPartition
+from ragassay.jobs.verdicts.finalize_partition import FinalizedPartition
 from ragassay.jobs.verdicts.partitions import ScoredPartitions
 from ragassay.jobs.verdicts.settings import resolve_settings
 from ragassay.schemas.manifest import (

@@ -3,8 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.runtime.dataflow import compute_needed_resources, sum_min_pool_cpus
-from ragassay.jobs.runtime.resources import CONCURRENT_LIGHT_TASKS, LIGHT_CPUS, MIN_LIGHT_CPUS, choose_light_cpus
+from ragassay.jobs.runtime.resources import (
+    CONCURRENT_LIGHT_TASKS,
+    LIGHT_CPUS,
+    MIN_LIGHT_CPUS,
+    choose_light_cpus,
+    compute_needed_resources,
+    sum_min_pool_cpus,
+)
 from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.stages.slm_served import ServedSlmStage

@@ -15,7 +15,7 @@ from ragassay.pipeline import listener
 from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.stages.stage import Stage
-from tests.jobs.runtime.test_meter import FakeBoard
+from tests.jobs.runtime.test_worker_counts import FakeBoard
 from tests.raises import EXAMPLE, raises
 
 POOL = Replicas()

@@ -13,7 +13,7 @@ from ragassay.jobs.progress.show import LogFormat, set_log_format
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.storage import contact
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.jobs.storage.object_store import RetryingS3, file_system_options
+from ragassay.jobs.storage.store_retries import RetryingS3, file_system_options
 from ragassay.pipeline.errors import InputError
 from tests.conftest import OBJECT_STORE, free_port
 from tests.jobs.conftest import invoke

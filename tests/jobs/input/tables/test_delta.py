@@ -12,8 +12,8 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input import canonical_uri, check_no_overlap, find_logs
-from ragassay.jobs.input.tables.access import library_uri, storage_options
 from ragassay.jobs.input.tables.delta import find_delta, parse_commit
+from ragassay.jobs.input.tables.libraries import library_uri, storage_options
 from ragassay.jobs.storage.folder import Folder, open_folder
 from tests.conftest import write_logs
 from tests.jobs.input.tables.conftest import load_table, make_run, make_table, read_ids, read_rows

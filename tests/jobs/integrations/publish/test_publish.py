@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.integrations.publish import langfuse, run
+from ragassay.jobs.integrations.publish import command, langfuse
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from ragassay.schemas.published import PublishRecord
 from tests.jobs.conftest import invoke, write_job
@@ -169,7 +169,7 @@ def test_a_refused_verdict_in_a_refused_batch_is_found_by_halving(tmp_path: Path
 def test_publishing_resumes_after_the_tool_was_unreachable(
     tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "CONCURRENT_REQUESTS", 1)
+    monkeypatch.setattr(command, "CONCURRENT_REQUESTS", 1)
     output, server = write_output(tmp_path, DAYS), Langfuse()
     tool = serve(server.tool())
     tool.fault = lambda number: (503, {}) if number > 2 else None
@@ -332,7 +332,7 @@ def test_dry_run_counts_the_verdicts_that_are_sent(tmp_path: Path, serve: Serve)
 def test_publishing_stops_if_the_tool_refuses_too_many_verdicts(
     tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "MAX_REFUSED", 60)
+    monkeypatch.setattr(command, "MAX_REFUSED", 60)
     server = Langfuse(lambda _: (400, "no"))
     tool = serve(server.tool())
     result = publish(write_output(tmp_path, {"": rows(2000)}), tool.url)

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
+from ragassay.jobs.integrations.tables.command import WrittenTable, open_target, write_table
 from ragassay.jobs.integrations.tables.delta import DeltaTarget
-from ragassay.jobs.integrations.tables.parts import find_partitions, read_rows
-from ragassay.jobs.integrations.tables.run import WrittenTable, open_target, write_table
+from ragassay.jobs.integrations.tables.table_partitions import find_partitions, read_rows
 from ragassay.jobs.integrations.tables.types import storable_schema, storable_type, to_storable
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.manifest import write_manifest
@@ -182,7 +182,7 @@ def test_an_interrupted_write_leaves_whole_partitions(tables: Tables, tmp_path: 
                 raise OSError("the disk is gone")
             yield batch.slice(4)
 
-    monkeypatch.setattr("ragassay.jobs.integrations.tables.run.read_rows", failing_read)
+    monkeypatch.setattr("ragassay.jobs.integrations.tables.command.read_rows", failing_read)
     with raises("table.delta-not-writable", "table.iceberg-not-writable"):
         output.write(tables.table, tables.catalog)
     assert Counter(row["dt"] for row in tables.rows()) == {"0": 10}

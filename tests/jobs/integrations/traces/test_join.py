@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.input.documents import Document
 from ragassay.jobs.integrations.traces.join import _find_inner_spans, join_spans, merge_duplicates
-from ragassay.jobs.integrations.traces.spans import Span, SpanKind
+from ragassay.jobs.integrations.traces.span import Span, SpanKind
 
 DAY = 86_400_000_000
 A, B, C = (Document(f"Text {name}.", name) for name in "abc")

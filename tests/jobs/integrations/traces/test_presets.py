@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from ragassay.jobs.integrations.traces.export import find_export_files
-from ragassay.jobs.integrations.traces.stage import TRACES_FOLDER, stage_export
+from ragassay.jobs.integrations.traces.convert import TRACES_FOLDER, stage_export
+from ragassay.jobs.integrations.traces.read_export import find_export_files
 from ragassay.jobs.storage.folder import open_folder
 from tests.jobs.integrations.traces.exports import TOOLS, ToolExport, write_export
 from tests.jobs.integrations.traces.exports.langsmith import run_id

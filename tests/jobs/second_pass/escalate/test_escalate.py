@@ -204,13 +204,13 @@ def test_another_judge_is_refused_until_finalize_restores_the_ensembles_verdicts
 
 
 def test_the_next_run_completes_an_interrupted_one(scored: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragassay.jobs.second_pass.escalate import run
+    from ragassay.jobs.second_pass.escalate import command
 
     server, config = judge()
     before = read_scored(scored)
     for step in ("_rewrite_partitions", "_make_record"):
         with monkeypatch.context() as broken:
-            broken.setattr(run, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            broken.setattr(command, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             assert invoke("escalate", scored, "--config", config).returncode == 130
         assert max(count_questions(server).values()) == 1 and len(read_escalated(scored)) == 72
     record = escalate(scored, config)

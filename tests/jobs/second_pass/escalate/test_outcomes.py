@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.jobs.second_pass.escalate.candidates import Candidates
+from ragassay.jobs.second_pass.escalate.command import select_unanswered
 from ragassay.jobs.second_pass.escalate.outcomes import Outcomes, drop_superseded, read_outcomes
-from ragassay.jobs.second_pass.escalate.run import select_unanswered
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.escalated_columns import escalated_schema
 

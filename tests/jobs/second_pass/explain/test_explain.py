@@ -324,7 +324,7 @@ def test_attack_a_run_replaces_verdicts_during_explain(flagged: Path, model: Mod
 
 
 def test_the_cost_of_a_killed_explain_is_counted_once(flagged: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragassay.jobs.second_pass.explain import run
+    from ragassay.jobs.second_pass.explain import command
 
     server, config = model()
 
@@ -332,7 +332,7 @@ def test_the_cost_of_a_killed_explain_is_counted_once(flagged: Path, model: Mode
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "count_results", killed)
+        patch.setattr(command, "count_results", killed)
         assert invoke("explain", flagged, "--config", config).returncode == 130
     asked_before = len(server.bodies)
     assert [invoke("explain", flagged, "--config", config).returncode for _ in range(3)] == [0, 0, 0]
@@ -342,7 +342,7 @@ def test_the_cost_of_a_killed_explain_is_counted_once(flagged: Path, model: Mode
 
 def test_concurrent_explains_exclude_each_other(flagged: Path, model: Model) -> None:
     from ragassay.jobs.output.lock import lock_output
-    from ragassay.jobs.second_pass.explain.run import LOCK
+    from ragassay.jobs.second_pass.explain.command import LOCK
     from ragassay.jobs.storage.folder import open_folder
 
     server, config = model()

@@ -12,8 +12,8 @@ from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.explanation_quality import FlagQuality, measure_explanations
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.storage.folder import open_folder
+from ragassay.jobs.training.command import UNTUNED
 from ragassay.jobs.training.examples import read_examples
-from ragassay.jobs.training.run import UNTUNED
 from ragassay.pipeline.detectors.find_entities import EntityKind
 from ragassay.pipeline.reasoning.categories import CATEGORIES, DETECTOR_CATEGORIES
 from ragassay.pipeline.slm.prompt import PromptBuilder

@@ -1,0 +1,142 @@
+"""Write an export (`ragassay export`): choose the format, check the options, write, and account for every row."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import chain
+
+from ragassay.jobs.export import errors
+from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, make_examples, make_messages
+from ragassay.jobs.export.flagged import FLAGGED_SCHEMA, list_flagged_sentences
+from ragassay.jobs.export.pairs import make_pairs
+from ragassay.jobs.export.reviewers import make_argilla_records, make_label_studio_tasks
+from ragassay.jobs.export.rows import ExportOptions, ExportTally, Row, RowReader, read_scored_rows
+from ragassay.jobs.export.write import write_json, write_jsonl, write_parquet
+from ragassay.jobs.output.scored_dataset import open_scored
+from ragassay.jobs.output.snapshot import verify_unchanged
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.storage.writable import prepare_new_file
+from ragassay.pipeline.errors import ConfigError, OutputError
+
+
+class ExportFormat(StrEnum):
+    """Format of an export."""
+
+    MESSAGES = "messages"
+    PARQUET = "parquet"
+    DPO = "dpo"
+    FLAGGED = "flagged"
+    LABEL_STUDIO = "label-studio"
+    ARGILLA = "argilla"
+
+
+REVIEW_FORMATS = {ExportFormat.FLAGGED, ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """Counts of an export: `rows` = `used` + the sum of `omitted`.
+
+    Attributes:
+        written: Examples, pairs or sentences written.
+        supported: Rows with the verdict supported, written or not.
+        omitted: Reason -> rows that are not in the file.
+        used: Rows that are in the file.
+    """
+
+    written: int
+    supported: int
+    omitted: dict[str, int]
+    used: int
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in `scored/`."""
+        return self.used + sum(self.omitted.values())
+
+
+def export(
+    output: Folder,
+    dest: str,
+    export_format: ExportFormat,
+    *,
+    system: str | None = None,
+    context_in_prompt: bool = True,
+    only_clean: bool = False,
+    near_duplicates: float | None = None,
+) -> ExportResult:
+    """Write rows of `scored/` into one file in a format, whole or not at all.
+
+    `messages` and `parquet` contain the supported responses. `dpo` contains a pair for each hallucinated response: it is
+    rejected, and the best-scored supported response to the same question and context is chosen. `flagged` contains every
+    flagged sentence, with an empty column `supported` for reviewers. `label-studio` and `argilla` contain the responses with a
+    flagged sentence, and all their sentences as spans with RAGAssay's verdict.
+
+    Args:
+        output: A finalized output folder.
+        dest: File to write, a path or an object-store URI; JSON lines are compressed if it ends in `.gz`.
+        export_format: The format.
+        system: System message to put first.
+        context_in_prompt: Whether the prompt contains the passages.
+        only_clean: Whether to omit supported responses that have a flagged sentence.
+        near_duplicates: Jaccard similarity of word 3-shingles, above 0 and at most 1, from which two questions count as the
+            same; the best-scored response stays. It is exact up to 1,024 words, and an estimate above.
+
+    Raises:
+        ConfigError: An option is out of range, or does not apply to this format.
+        OutputError: There are no verdicts, there is nothing to write, or the file exists or can't be written.
+    """
+    options = ExportOptions(system, context_in_prompt, only_clean, near_duplicates)
+    _check_options(export_format, options)
+    target = prepare_new_file(dest, output)
+    read, tally = partial(read_scored_rows, open_scored(output).require_verdicts()), ExportTally()
+    made_rows = _MAKERS[export_format](read, options, tally)
+    first = next(made_rows, None)
+    if first is None:
+        raise _nothing_to_write(output, export_format, tally)
+    written = _WRITERS[export_format](target, chain([first], made_rows, verify_unchanged(output)))
+    return ExportResult(written, tally.supported, dict(tally.omitted), tally.used)
+
+
+def _check_options(export_format: ExportFormat, options: ExportOptions) -> None:
+    similarity = options.near_duplicates
+    if similarity is not None and not 0 < similarity <= 1:
+        raise ConfigError(errors.SIMILARITY_OUT_OF_RANGE, similarity=similarity)
+    if similarity is not None and export_format not in (ExportFormat.MESSAGES, ExportFormat.PARQUET):
+        raise ConfigError(errors.NO_NEAR_DUPLICATES, format=export_format)
+    if export_format in REVIEW_FORMATS and (options.system is not None or not options.context_in_prompt or options.only_clean):
+        raise ConfigError(errors.PROMPT_OPTIONS)
+
+
+def _nothing_to_write(output: Folder, export_format: ExportFormat, tally: ExportTally) -> OutputError:
+    row_count = sum(tally.omitted.values())
+    if not row_count:
+        return OutputError(errors.NO_ROWS, output=output.uri)
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in tally.omitted.most_common())
+    problem = {
+        ExportFormat.DPO: "no pair: a pair needs a supported and a hallucinated response with different texts to the same "
+        "question and context",
+        **dict.fromkeys(REVIEW_FORMATS, "no sentence is flagged"),
+    }.get(export_format, "no row passes")
+    return OutputError(
+        errors.NOTHING_PASSES, output=output.uri, format=export_format, problem=problem, rows=row_count, reasons=reasons
+    )
+
+
+_MAKERS: dict[ExportFormat, Callable[[RowReader, ExportOptions, ExportTally], Iterator[Row]]] = {
+    ExportFormat.MESSAGES: make_messages,
+    ExportFormat.PARQUET: make_examples,
+    ExportFormat.DPO: make_pairs,
+    ExportFormat.FLAGGED: list_flagged_sentences,
+    ExportFormat.LABEL_STUDIO: make_label_studio_tasks,
+    ExportFormat.ARGILLA: make_argilla_records,
+}
+_WRITERS: dict[ExportFormat, Callable[[Folder, Iterator[Row]], int]] = {
+    ExportFormat.MESSAGES: write_jsonl,
+    ExportFormat.PARQUET: partial(write_parquet, schema=EXAMPLE_SCHEMA),
+    ExportFormat.DPO: write_jsonl,
+    ExportFormat.FLAGGED: partial(write_parquet, schema=FLAGGED_SCHEMA),
+    ExportFormat.LABEL_STUDIO: write_json,
+    ExportFormat.ARGILLA: write_json,
+}

@@ -1,0 +1,114 @@
+"""Run `ragassay plan`: read a sample of the input, try the engines, and print the work, time and price of a run."""
+
+import time
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from rich.console import Console
+
+from ragassay.jobs.config.job import Job, with_dtypes
+from ragassay.jobs.display.lines import print_lines
+from ragassay.jobs.forecast.count import count_segments
+from ragassay.jobs.forecast.estimate import Forecast, forecast_run, format_forecasts
+from ragassay.jobs.forecast.sample import read_sample
+from ragassay.jobs.forecast.trial import try_engines, try_judge
+from ragassay.jobs.input import Logs, check_types
+from ragassay.jobs.integrations.traces.source import preview_job_logs
+from ragassay.jobs.output.fingerprint import make_fingerprint
+from ragassay.jobs.progress.bar_state import format_duration
+from ragassay.jobs.progress.task import task
+from ragassay.jobs.run import RunOptions, make_plan
+from ragassay.jobs.scoring.frequencies import count_table_frequencies
+from ragassay.jobs.scoring.register import check_input, check_models
+from ragassay.jobs.scoring.stages import make_detect_stage, make_split_stage
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.jobs.verdicts.languages import resolve_languages
+from ragassay.pipeline.engines.prepare import prepare_model
+from ragassay.pipeline.stages.stage import run_contained
+from ragassay.pipeline.text.redact import make_redaction, redact_rows
+from ragassay.schemas.columns import passthrough_name
+
+
+def plan_run(
+    job: Job,
+    input_uri: str,
+    console: Console,
+    progress_console: Console,
+    *,
+    sample_rows: int,
+    trial_seconds: float,
+    gpus: int | None,
+    gpu_tokens_per_second: float | None,
+    gpu_price: float | None,
+    started_at: float,
+    output_uri: str | None = None,
+) -> list[Forecast]:
+    """Estimate what `ragassay run INPUT OUTPUT` does and what scoring takes. Writes nothing.
+
+    Args:
+        job: The job.
+        input_uri: Parquet file, folder, glob or URI.
+        console: Where the estimate is printed.
+        progress_console: Where progress is shown.
+        sample_rows: Number of rows to read.
+        trial_seconds: How long to try the engines; 0 gives no times for this machine.
+        gpus: Number of GPUs to plan for as well; None plans for this machine only.
+        gpu_tokens_per_second: Prompt tokens that one of these GPUs computes per second with this job's model.
+        gpu_price: Price of one GPU per hour; None gives no price.
+        started_at: `time.perf_counter()` at the start of the command; imports and checks take as long in a run.
+        output_uri: Output folder or URI of the planned run; None plans for a new one.
+
+    Returns:
+        The forecasts; the first covers scoring as a whole.
+
+    Raises:
+        RagassayError: The input or a model can't be used, or the output belongs to another job.
+    """
+    job = with_dtypes(job)
+    with ExitStack() as resources:
+        with task(progress_console, "checking", "logs"):
+            logs = resources.enter_context(preview_job_logs(job.input, input_uri))
+            check_input(job, logs)
+            check_types(logs, logs.files, logs.passthrough)
+            new_output = resources.enter_context(TemporaryDirectory(prefix="ragassay-plan-"))
+            run_plan = make_plan(job, logs, open_folder(output_uri or new_output), RunOptions())
+        job, setup_seconds = run_plan.job, time.perf_counter() - started_at
+        if trial_seconds:
+            for member in (*(slm for slm in job.members.slms if not slm.engine.IS_SERVED), *job.members.reading_models):
+                prepare_model(member)  # happens once per machine, so it does not count as time of the run
+            check_started_at = time.perf_counter()
+            check_models(job)
+            setup_seconds += time.perf_counter() - check_started_at
+        with task(progress_console, "reading", "sample"):
+            segments, cpu_seconds = _split_sample(job, logs, sample_rows)
+            counts = count_segments(job, segments)
+        with task(progress_console, "trying", "engines"):
+            ray_seconds, trials = try_engines(job, segments, trial_seconds)
+            trials |= try_judge(job, segments, trial_seconds)
+        forecasts = forecast_run(job, logs, counts, trials, setup_seconds + ray_seconds, cpu_seconds)
+    size = f"{forecasts[0].rows:,} rows in {len(logs.files):,} files, {logs.size / (1 << 20):,.1f} MiB"
+    lines = [("input", size), *format_forecasts(job, forecasts)]
+    if gpus and gpu_tokens_per_second:
+        gpu_seconds = forecasts[0].workload.computed_tokens / (gpus * gpu_tokens_per_second)
+        price = f", {gpu_seconds / 3600 * gpus * gpu_price:,.2f} in GPU hours" if gpu_price else ""
+        text = f"{format_duration(gpu_seconds)} at {gpu_tokens_per_second:,.0f} tokens/s each, start-up not included{price}"
+        lines.append((f"time on {gpus} GPUs", text))
+    print_lines([*lines, *run_plan.describe(), *(("warning", note) for note in forecasts[0].notes)], console)
+    return forecasts
+
+
+def _split_sample(job: Job, logs: Logs, rows: int) -> tuple[list[pa.Table], float]:
+    """Return the sample after the stage `split`, and the CPU seconds that splitting and detectors took."""
+    language_columns = [passthrough_name(job.splitting.language_column)] if job.splitting.language_column else []
+    segments = read_sample(logs, job.input.columns, rows, passthrough=language_columns)
+    started_at = time.process_time()
+    redaction = make_redaction(job.input.redact)
+    split_stage = make_split_stage(resolve_languages(job, make_fingerprint(job)))
+    split_segments = [run_contained(split_stage, redact_rows(table, redaction)) for table in segments]
+    if job.members.detectors:
+        frequencies = count_table_frequencies(split_segments, job.splitting)
+        detect_stage = make_detect_stage(job, lambda: frequencies)
+        for table in split_segments:
+            run_contained(detect_stage, table)
+    return split_segments, time.process_time() - started_at
