@@ -39,7 +39,7 @@ lint: setup
 check: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 $(QUICK)
 
-QUICK = tests/schemas tests/test_layout.py tests/test_retired_words.py tests/jobs/config tests/jobs/run tests/pipeline/verdict tests/pipeline/cascade
+QUICK = tests/schemas tests/test_layout.py tests/test_docs.py tests/test_retired_words.py tests/jobs/config tests/jobs/run tests/pipeline/verdict tests/pipeline/cascade
 
 FAST_TESTS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
 

@@ -129,7 +129,7 @@ def test_the_search_finds_in_a_browser_without_a_server(site: Path, tmp_path: Pa
 def test_pages_have_no_unrendered_markdown(pages: dict[Path, Page]) -> None:
     for path, page in pages.items():
         markdown = re.findall(r"^ *(?:[-*] |\| |#+ |```|\d\. ).*|\*\*.*|\]\(.*", "".join(page.prose), re.MULTILINE)
-        assert not markdown, f"{path.name}: unrendered Markdown: {markdown[:3]}"
+        assert not markdown, f"{path.name}: unrendered Markdown (a list needs an empty line before it): {markdown[:3]}"
 
 
 def assert_drawn(draw: str, arrows: Arrows) -> None:

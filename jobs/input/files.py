@@ -171,6 +171,6 @@ def canonical_uri(uri: str) -> str:
 
 def unreadable_error(uris: Sequence[str], reason: str) -> InputError:
     """Create the error for files that can't be read."""
-    kind = "logs" if uris[0].lower().endswith((".jsonl", ".ndjson", ".gz", ".arrow")) else "Parquet"
+    kind = "Parquet" if uris[0].lower().endswith(".parquet") else "logs"
     names = ", ".join(uris)
     return InputError(errors.UNREADABLE_FILES, uris=uris, names=names, kind=kind, reason="".join(reason.splitlines()[:1]))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.batch import _split_passage
-from ragassay.pipeline.detectors.config import Detector
+from ragassay.pipeline.detectors.config import DETECTOR_KINDS, Detector
 from ragassay.pipeline.detectors.detect import NO_WORD_SPACES, DetectionResult, run_detectors
 from ragassay.pipeline.detectors.entities import Entities
 from ragassay.pipeline.detectors.frequencies import count_frequencies
@@ -37,6 +37,7 @@ ALL: list[Detector] = [
     Novelty(name="novelty"),
     Hybrid(name="hybrid"),
 ]
+EVERY_KIND: list[Any] = [kind(name=kind.model_fields["kind"].default) for kind in DETECTOR_KINDS]
 CONTEXT = ["Badges are issued on floor 3. The desk opens at 09:00.", "Leave is 25 days a year. Ms. Oduya signs it."]
 ROW = Row(
     "When does the desk open?",
@@ -108,8 +109,8 @@ def test_a_sentence_without_evidence_has_no_value_and_a_reason() -> None:
 def test_values_do_not_depend_on_other_detectors_or_rows() -> None:
     other = Row("What of leave?", ["Leave is unpaid.", ""], "Leave is paid. It is 3 days.", ["Leave is paid.", "It is 3 days."])
     known = frequencies(ROW, other)
-    together = run_detectors([other, ROW], ALL, "en", known)
-    for detector in ALL:
+    together = run_detectors([other, ROW], EVERY_KIND, "en", known)
+    for detector in EVERY_KIND:
         alone = run_detectors([ROW], [detector], "en", known)
         name = detector.name
         assert alone.sentence_values[name] == pytest.approx(together.sentence_values[name][2:], nan_ok=True)
@@ -128,7 +129,7 @@ def test_unusual_texts_have_valid_values_and_evidence(texts: list[tuple[str, lis
         if result
     ]
     if rows:
-        result = run_detectors(rows, ALL, language, frequencies(*rows))
+        result = run_detectors(rows, EVERY_KIND, language, frequencies(*rows))
         for values in (*result.sentence_values.values(), *result.response_values.values()):
             assert all(math.isnan(value) or 0 <= value <= 1 + 1e-9 for value in values)
         passages = [row.context for row in rows for _ in row.sentences]
