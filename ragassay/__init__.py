@@ -70,7 +70,7 @@ def check(
         history: Output folder whose latest moments, threshold and word frequencies apply.
         calibration: File of `calibrate`, whose moments and threshold take precedence. Without `history`, `calibration` and a
             job that sets them, the bundled statistics apply; they were measured on public labeled data sets.
-        fast: Use the three default detectors only, and load no model.
+        fast: Use the job's detectors only (by default three), and load no model.
 
     Returns:
         The answer with its sentences; a notebook shows them in color. Without a score, `status` and `error` state the reason.

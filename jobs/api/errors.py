@@ -13,7 +13,10 @@ NO_FRAME = Message(
 )
 COLUMN_NAME = Message("judge.column-name", "column names must be strings, but {column!r} is a {type}: rename the column")
 MIXED_COLUMN = Message("judge.mixed-column", "a column mixes types, or has values that Arrow can't store: {reason}")
-FAST_AND_JOB = Message("judge.fast-and-job", "fast uses the three default detectors and no job file: give only one of them")
+FAST_WITHOUT_DETECTOR = Message(
+    "judge.fast-without-detector",
+    "fast uses the job's detectors, and none is in its ensemble: add one to members.detectors, or omit fast",
+)
 NO_VERDICTS = Message("judge.no-verdicts", "output {output} has no verdicts: run `ragassay finalize {output}` first")
 OTHER_MEMBERS = Message(
     "judge.other-members", "output {output} has verdicts of {members}, but the job has {job_members}: use the same members"

@@ -18,28 +18,35 @@ def select_job(job: dict[str, Any] | str | None, history: str | None = None, *, 
         job: Contents or path of a job file; None selects the job of `history` if all its members are detectors, otherwise
             the default job.
         history: Output folder.
-        fast: Select the default job's three detectors only.
+        fast: Keep only the job's detectors, without weights; without a job, the three of the default job.
 
     Raises:
-        RagassayError: The job is invalid, or both `job` and `fast` are given.
+        RagassayError: The job is invalid, or `fast` leaves it without members.
     """
-    if fast and job is not None:
-        raise ConfigError(errors.FAST_AND_JOB)
-    if isinstance(job, dict):
-        return make_job(job)
     if fast:
-        return make_detector_job()
+        return make_detector_job() if job is None else _keep_detectors(_read_job(job))
     if job is None and history is not None:
         manifest = read_readable_manifest(open_output(history))
         fingerprint = manifest.fingerprint
         if fingerprint and not (fingerprint["slms"] or fingerprint.get("uncertainty")):
             return _make_output_job(manifest)
-    return load_job(job)
+    return _read_job(job)
+
+
+def _read_job(job: dict[str, Any] | str | None) -> Job:
+    return make_job(job) if isinstance(job, dict) else load_job(job)
 
 
 def make_detector_job() -> Job:
     """Make the default job without its SLM; it needs no engine."""
     return make_job({"members": {"slms": [], "detectors": default_members()["detectors"]}})
+
+
+def _keep_detectors(job: Job) -> Job:
+    if not any(detector.in_ensemble for detector in job.members.detectors):
+        raise ConfigError(errors.FAST_WITHOUT_DETECTOR)
+    detectors = [detector.model_dump(mode="json") for detector in job.members.detectors]
+    return job.model_copy(update={"members": make_job({"members": {"slms": [], "detectors": detectors}}).members})
 
 
 def _make_output_job(manifest: Manifest) -> Job:

@@ -42,7 +42,9 @@ def check(
         ),
     ] = None,
     calibration: Calibration = None,
-    fast: Annotated[bool, typer.Option("--fast", help="Use the three default detectors only, and load no model.")] = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Use the job's detectors only (by default three), and load no model.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per answer, with the columns of scored/.")
     ] = False,

@@ -37,8 +37,9 @@ AGGREGATE = Message("config.aggregate", "verdict.aggregate: {reason}")
 NOTHING_TO_JUDGE_BY = Message(
     "fit.nothing-to-judge-by",
     "a single answer has no moments and no quantile, and the bundled ones apply only to the default members with the default "
-    "normalize, threshold and weights. Name an output of this job (--history OUTPUT), a calibration "
-    "(--calibration FILE), or set both verdict.normalize.source: frozen and verdict.threshold.value",
+    "normalize, threshold and weights. Set in_ensemble: false for additional detectors, name an output of this job "
+    "(--history OUTPUT) or a calibration (--calibration FILE), or set both verdict.normalize.source: frozen and "
+    "verdict.threshold.value",
 )
 PARTITION_UNBALANCED = Message(
     "rows.partition-unbalanced",

@@ -151,7 +151,7 @@ def test_a_submitted_job_runs_on_the_cluster(tiny_model: str, tmp_path: Path) ->
     with start_cluster(tmp_path, 3, 3, dashboard=port):
         ray = Path(sys.executable).with_name("ray")
         command = [sys.executable, "-m", "ragassay", "run", logs, output, "--config", job]
-        submit = [ray, "job", "submit", "--address", f"http://127.0.0.1:{port}", "--", *map(str, command)]
+        submit = [str(ray), "job", "submit", "--address", f"http://127.0.0.1:{port}", "--", *map(str, command)]
         for _ in range(AGENT_SECONDS):
             result = subprocess.run(
                 submit, env=environment(**ENV), capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path

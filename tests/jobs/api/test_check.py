@@ -13,6 +13,7 @@ from ragassay.jobs.api.checked_answer import CheckedAnswer
 from ragassay.jobs.api.in_process import _loaded_stages
 from ragassay.jobs.api.select_job import make_detector_job
 from ragassay.jobs.config.job import Job, make_job
+from ragassay.jobs.config.members import default_members
 from ragassay.pipeline.detectors.terms import find_new_words
 from tests.job_settings import merged
 from tests.jobs.api.conftest import ODD_ROWS, make_odd_rows
@@ -41,6 +42,15 @@ def test_sentences_have_their_best_passage_and_their_missing_terms() -> None:
     assert FARE["response"][flagged.start : flagged.end] == flagged.text
     assert [line[0] for line in repr(checked).splitlines() if line[0] in "✓✗"] == ["✓", "✗"]
     assert checked.to_dict()["judged_by"] == checked.judged_by
+
+
+def test_a_fast_check_uses_only_the_detectors_of_a_job() -> None:
+    members = default_members()
+    added = {"name": "second", "kind": "novelty", "in_ensemble": False}
+    job = {"members": {**members, "detectors": [*members["detectors"], added]}}
+    checked = ragassay.check(**FARE, job=job, fast=True)
+    assert [member["name"] for member in checked.row["members"]] == ["entities", "attribution", "novelty", "second"]
+    assert checked.verdict is not None and checked.score == ragassay.check(**FARE, fast=True).score
 
 
 @pytest.mark.parametrize("name", ODD_ROWS)

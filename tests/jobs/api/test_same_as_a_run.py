@@ -127,8 +127,8 @@ def test_an_answer_that_cannot_be_judged_alone_is_an_error(tmp_path: Path) -> No
         ragassay.check(**answer, job=with_verdict(threshold={"quantile": 0.1}))
     with raises("fit.nothing-to-judge-by"):
         ragassay.check(**answer, job={"members": {"slms": [], "detectors": DETECTORS[:1]}})
-    with raises("judge.fast-and-job"):
-        ragassay.check(**answer, job=DETECTOR_JOB, fast=True)
+    with raises("judge.fast-without-detector"):
+        ragassay.check(**answer, job={"members": {"slms": [{"name": "a"}], "detectors": []}}, fast=True)
     with raises("output.missing"):
         ragassay.check(**answer, history=str(tmp_path / "none"), fast=True)
     with raises("calibration.missing"):
