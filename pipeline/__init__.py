@@ -1,5 +1,4 @@
 """Process a batch of rows: split, score, normalize, aggregate, decide. Pure functions and thin actors. Imports schemas.
 
-In the order of the flow: `split` -> `prompt`, `windows`, `engines`, `score` -> `moments`, `normalize` ->
-`aggregate` -> `threshold`.
+In the order of the flow: `text/split` -> `slm/`, `engines/`, `uncertainty/`, `detectors/` -> `verdict/` -> `finalize`.
 """

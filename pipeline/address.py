@@ -1,4 +1,4 @@
-"""Show URIs without secrets: scheme, host or bucket, and path.
+"""Show URIs without secrets (scheme, host or bucket, and path), and hide credentials in headers.
 
 The user part, the query and the fragment are removed as a whole, whatever their parameters are called, because each of them may
 contain a secret. `strip_credentials` takes a URI; `hide_secrets` finds URIs in a text.

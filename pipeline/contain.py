@@ -5,10 +5,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TypeVar
 
-import pyarrow as pa
-
 from ragassay.pipeline.errors import RagassayError
-from ragassay.schemas.columns import Status
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,8 +28,8 @@ def contain(rows: int, step: Callable[[slice], Piece], fail: Callable[[int, Exce
         Results of consecutive ranges that cover all rows.
 
     Raises:
-        RagassayError: And other faults of the run, see `RUN_FAULTS`; MemoryError if memory is too small for each of several
-            rows.
+        RagassayError, OSError, ImportError: The run can't continue.
+        MemoryError: Memory is too small for each of several rows.
     """
     memory_errors = 0
 
@@ -62,16 +59,6 @@ def contain_item(step: Callable[[Item], Piece], item: Item, fail: Callable[[Exce
         raise
     except Exception as error:
         return fail(error)
-
-
-def set_status(rows: pa.Table, status: Status, error: str) -> pa.Table:
-    """Mark rows of the plan as not scorable: remove members and evidence, and set status and error."""
-    values = {"status": status.value, "error": error}
-    for name in ("members", "evidence", *values):
-        field = rows.schema.field(name)
-        column = pa.array([values[name]] * rows.num_rows) if name in values else pa.nulls(rows.num_rows, field.type)
-        rows = rows.set_column(rows.schema.get_field_index(name), field, column)
-    return rows
 
 
 def describe_fault(error: Exception) -> str:

@@ -13,7 +13,8 @@ RagassayError              exit code 1; its text states the problem and the reme
 ├── RowsError              RAGAssay failed on more rows than the job allows; everything is written, and the text lists them
 └── BalanceError           rows in differ from rows out: never expected, always fatal
 
-Each error has a `Message`: a stable code and a text with named fields. Each folder defines its messages in its `errors.py`.
+Each error has a `Message`: a stable code and a text with named fields. Each folder that raises errors defines its messages in
+its `errors.py`; this file has those of `text/` and `member_values.py`.
 """
 
 from collections.abc import Mapping

@@ -59,9 +59,9 @@ def _make_failed_row(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
 def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
     """Convert rows of `raw/` to rows of `scored/`.
 
-    `flag_sentences` flags sentences. A sentence's `score` is the ensemble's (eq. 5), whose order a positivity policy may lose.
-    A row without a value of a weighted member has no score, and its status states why: the job may have fewer members than the
-    job that scored the row.
+    `flag_sentences` flags sentences. A sentence's `score` is the ensemble score before the positivity policy, because the
+    policy can make different scores equal. A row without a value of a weighted member has no score, and its status states why:
+    the job may have fewer members than the job that scored the row.
     """
     values, counts = read_scores(batch, settings.values)
     scores = apply_rule(settings.rule, values, counts)

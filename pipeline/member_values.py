@@ -50,7 +50,7 @@ class ValueKind(StrEnum):
             raise OutputError(errors.MEMBER_KIND, member=name, kind=kind, expected=expected)
         if not self.is_from_logprobs:
             return np.asarray(member.field("sentence_scores").flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
-        return convert_logprobs(self, *read_logprobs(member))
+        return compute_values_from_logprobs(self, *read_logprobs(member))
 
     def response_value(self, member: Mapping[str, Any]) -> float | None:
         """Return the value by which a member alone decides a response: the lowest sentence value of an SLM, else its response
@@ -90,7 +90,7 @@ class ValueKind(StrEnum):
         return fit_member(name, moments) if self.is_from_logprobs else fit_detector(moments)
 
 
-def convert_logprobs(value: ValueKind, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> Floats:
+def compute_values_from_logprobs(value: ValueKind, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> Floats:
     """Compute member values from log P(yes) and log P(no): p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
     log_odds = log P(yes) - log P(no)."""
     yes, no = np.asarray(log_p_yes, dtype=np.float64), np.asarray(log_p_no, dtype=np.float64)

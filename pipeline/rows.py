@@ -36,7 +36,7 @@ def select_ok_rows(table: pa.Table, keep_best: int | None = None) -> tuple[list[
         keep_best: Number of top-ranked passages to keep if not all fit a window; None keeps all.
 
     Returns:
-        Row numbers in the table, and rows without empty passages.
+        Row numbers in the table, and the rows; their empty passages are left out.
     """
     names = ["question", "context", "response", "sentences", "passage_order"]
     indices = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]

@@ -226,9 +226,9 @@ class Run:
         rows: in, scored, failed, skipped; in = scored + failed + skipped.
         resumed: Scored and failed rows that an interrupted run had already committed.
         statuses: Status -> rows that this run scored or failed.
-        errors: Rows with the status `error`, and all rows (`errors`, `rows`), either of the rows with first verdicts or of all
-            rows in the run's partitions, whichever share is larger. If the run wrote no rows, the figures of the last run that
-            did.
+        errors: `errors`, the rows with the status `error`, and `rows`, all rows. Both count the rows that got their first
+            verdicts, or all rows in the run's partitions: the set with the larger share of errors. If the run wrote no rows,
+            they are those of the last run that did.
         sentences: Scored sentences.
         flagged: Scored responses with the verdict `hallucinated`; None if nothing was finalized.
         dtypes: SLM -> dtype that its engine computed in; `dtype: auto` depends on the machine.

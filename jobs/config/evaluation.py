@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ragassay.jobs.config.section import Section
-from ragassay.pipeline.slm.reference_judge import Judge
+from ragassay.pipeline.slm.reference_judge import ReferenceJudge
 
 
 class EvaluationConfig(Section):
@@ -26,4 +26,4 @@ class EvaluationConfig(Section):
     sentence_labels: str | None = None
     group: str | None = None
     resamples: int = Field(1000, ge=0)
-    reference: Judge | None = None
+    reference: ReferenceJudge | None = None

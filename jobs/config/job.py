@@ -17,8 +17,8 @@ from ragassay.jobs.config.settings_file import check_settings, read_settings
 from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.config.verdict import VerdictConfig
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prompt import check_template
-from ragassay.pipeline.slm.reference_judge import check_judge
+from ragassay.pipeline.slm.prompt import check_slm_prompt
+from ragassay.pipeline.slm.reference_judge import check_reference_judge
 from ragassay.pipeline.uncertainty.config import Rerank, Uncertainty
 from ragassay.pipeline.uncertainty.prompt import check_answer_prompt
 
@@ -118,11 +118,11 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
     """Check a job given as plain data; see `load_job`."""
     job = check_settings(Job, data, where)
     for slm in job.scoring_slms:
-        check_template(slm)
+        check_slm_prompt(slm)
     for model in job.members.reading_models:
         check_answer_prompt(model)
     if job.evaluation.reference is not None:
-        check_judge(job.evaluation.reference)
+        check_reference_judge(job.evaluation.reference)
     return job
 
 

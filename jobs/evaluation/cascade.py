@@ -16,7 +16,7 @@ from ragassay.pipeline.calibration.metrics import (
     keep_two_class_resamples,
     percentile_interval,
 )
-from ragassay.pipeline.cascade.choose import count_share_rows
+from ragassay.pipeline.cascade.choose import round_down_share
 from ragassay.pipeline.cascade.config import UNCERTAINTY
 from ragassay.pipeline.member_values import ValueKind
 from ragassay.schemas.manifest import Manifest
@@ -104,7 +104,7 @@ def measure_cascade(output: Folder, manifest: Manifest, rows: LabeledResponses, 
     tokens = _read_tokens(output, rows.row_keys[judged])
     points = []
     for number, share in enumerate(JUDGED_SHARES):
-        size = count_share_rows(share, len(is_correct))
+        size = round_down_share(share, len(is_correct))
         measures = {
             name: MetricValue(float(v[number, 0]), *percentile_interval(v[number, 1:])) for name, v in values[when].items()
         }
@@ -173,7 +173,7 @@ def _measure_order(responses: _JudgedResponses, order: Ints, weights: Floats) ->
     """Measure metric -> array (shares, resamples)."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    measured = [responses.measure(rank < count_share_rows(share, len(order)), weights) for share in JUDGED_SHARES]
+    measured = [responses.measure(rank < round_down_share(share, len(order)), weights) for share in JUDGED_SHARES]
     return {metric: np.stack([metrics[metric] for metrics in measured]) for metric in CASCADE_METRICS}
 
 

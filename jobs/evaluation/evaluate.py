@@ -39,7 +39,7 @@ from ragassay.pipeline.calibration.metrics import (
 )
 from ragassay.pipeline.errors import FitError, InputError, OutputError
 from ragassay.pipeline.member_values import ValueKind
-from ragassay.pipeline.slm.reference_judge import Judge, judge_rows
+from ragassay.pipeline.slm.reference_judge import ReferenceJudge, judge_rows
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, list_valid_pairs
 from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members
 from ragassay.pipeline.verdict.moments import compute_moments
@@ -230,7 +230,7 @@ def evaluate(
     group_column: str | None = None,
     slices: Sequence[str] = (),
     resamples: int = RESAMPLES,
-    judge: Judge | None = None,
+    judge: ReferenceJudge | None = None,
     cascade: bool | None = False,
 ) -> Evaluation:
     """Compare scores and verdicts with labels, and write `evaluation.json`.
@@ -532,7 +532,7 @@ def compare_auroc(
     return result
 
 
-def ask_judge(judge: Judge, rows: LabeledResponses, output: Folder) -> Floats:
+def ask_judge(judge: ReferenceJudge, rows: LabeledResponses, output: Folder) -> Floats:
     """Return P(supported) of every response by a served judge; NaN if it has no answer.
 
     OUTPUT/judge/NAME.json keeps answers and errors under a hash of judge and texts. Only missing answers and errors are asked
@@ -572,7 +572,7 @@ def _write_answers(output: Folder, path: str, answers: dict[str, dict[str, Any]]
         raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.format_address(path), reason=error) from error
 
 
-def _answer_key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:
+def _answer_key(judge: ReferenceJudge, texts: tuple[str | None, list[str], str]) -> str:
     dumped = judge.model_dump(mode="json")
     identity = {name: dumped[name] for name in JUDGE_IDENTITY}
     return hashlib.sha256(json.dumps([identity, *texts]).encode()).hexdigest()

@@ -29,7 +29,7 @@ from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import number_groups
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.member_values import ValueKind, convert_logprobs, read_logprobs, read_members, read_scores
+from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs, read_logprobs, read_members, read_scores
 from ragassay.pipeline.text.words import collect_words, compute_context_share, extract_words
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.schemas.columns import SUPPORTED, Status
@@ -312,7 +312,7 @@ def _collect_members(collector: _Collector, batch: pa.RecordBatch, values: dict[
     for name, member in read_members(batch, list(values)).items():
         collector.add_array(f"whole {name}", member.field("response_score").to_numpy(zero_copy_only=False))
         if ValueKind(values[name]).is_from_logprobs:
-            share = convert_logprobs(ValueKind.P_YES_SHARE, *read_logprobs(member))
+            share = compute_values_from_logprobs(ValueKind.P_YES_SHARE, *read_logprobs(member))
             shares.append(np.add.reduceat(share, np.cumsum(counts) - counts) / counts)
     collector.add_array("share", np.mean(shares, axis=0) if shares else np.full(len(counts), np.nan))
 

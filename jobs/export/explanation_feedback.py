@@ -20,7 +20,7 @@ from ragassay.jobs.second_pass.explain.stored_explanations import read_explanati
 from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.member_values import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanation_columns import AnswerStatus
 from ragassay.schemas.manifest import Manifest
@@ -177,6 +177,6 @@ def _read_explained(output: Folder, strategy: str, columns: list[str]) -> Iterat
 
 def _read_values(value: ValueKind, member: dict[str, Any]) -> list[float | None]:
     if value.is_from_logprobs:
-        numbers: list[float | None] = convert_logprobs(value, member["log_p_yes"], member["log_p_no"]).tolist()
+        numbers: list[float | None] = compute_values_from_logprobs(value, member["log_p_yes"], member["log_p_no"]).tolist()
         return numbers
     return list(member["sentence_scores"])

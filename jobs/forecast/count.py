@@ -17,7 +17,7 @@ from ragassay.pipeline.rows import Row, select_ok_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.row_prompts import prefix_sort_key
-from ragassay.pipeline.slm.score import group_calls, hash_row, sort_prompts
+from ragassay.pipeline.slm.score import assign_prompts_to_rows, group_prompts_by_call, hash_row
 from ragassay.pipeline.slm.score_served import render_prompt
 from ragassay.pipeline.slm.token_reuse import PrefixTree
 from ragassay.pipeline.stages.rerank import select_rerank_rows
@@ -160,8 +160,10 @@ def _make_local_counter(slm: Slm, nlp: Any) -> CountWork:
 
     def count(rows: Sequence[Row]) -> Workload:
         ordered, workloads = sorted(rows, key=prefix_sort_key), []
-        for call in group_calls(ordered, slm, builder, slm.get_window() - 1, lambda text: split_sentences(nlp, [text])[0]):
-            prompts = sort_prompts(call)
+        for call in group_prompts_by_call(
+            ordered, slm, builder, slm.get_window() - 1, lambda text: split_sentences(nlp, [text])[0]
+        ):
+            prompts = assign_prompts_to_rows(call)
             workloads.append(
                 Workload(
                     prompts=len(prompts),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragassay.jobs.evaluation.compare import read_member_limits
-from ragassay.pipeline.member_values import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.schemas.manifest import Manifest, MemberFit
 
 
@@ -94,6 +94,8 @@ def _read_value(member: Mapping[str, Any], sentence: int, fit: MemberFit | None)
     of the scoring run.
     """
     if fit and ValueKind(fit.value).is_from_logprobs and member["log_p_yes"]:
-        return float(convert_logprobs(ValueKind(fit.value), member["log_p_yes"][sentence], member["log_p_no"][sentence]))
+        return float(
+            compute_values_from_logprobs(ValueKind(fit.value), member["log_p_yes"][sentence], member["log_p_no"][sentence])
+        )
     scores = member["sentence_scores"]
     return scores[sentence] if scores else None

@@ -98,7 +98,7 @@ def tune(
             model,
             training,
             held_out_groups,
-            (builder.yes, builder.no),
+            (builder.yes_ids, builder.no_ids),
             recipe,
             out,
             report=lambda line: console.print(line, markup=False, highlight=False),

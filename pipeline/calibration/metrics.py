@@ -21,7 +21,7 @@ METRICS = (
     "best_precision",
     "balanced_accuracy",
 )
-MAX_WEIGHTS = 4_000_000
+MAX_RESAMPLE_CELLS = 4_000_000
 """Weights of resamples in memory at a time: 32 MB."""
 
 MIN_RECALL = 0.5
@@ -124,7 +124,7 @@ def draw_resampling_weights(groups: Ints, resamples: int, seed: int) -> Floats:
 
 def iterate_resampling_weights(groups: Ints, resamples: int, seed: int = 0) -> Iterator[Floats]:
     """Draw bootstrap resamples in parts of about 32 MB; see `draw_resampling_weights`."""
-    size = max(1, MAX_WEIGHTS // len(groups))
+    size = max(1, MAX_RESAMPLE_CELLS // len(groups))
     for start in range(0, resamples, size):
         yield draw_resampling_weights(groups, min(size, resamples - start), seed + start)
 
@@ -143,7 +143,7 @@ def compute_aurocs(scores: Floats, supported: Bools, weights: Floats) -> Floats:
         weights: Array (resamples, rows); each resample contains both classes.
     """
     parts = [np.empty(0)]
-    step = max(1, MAX_WEIGHTS // len(scores))
+    step = max(1, MAX_RESAMPLE_CELLS // len(scores))
     for start in range(0, len(weights), step):
         true_positives, false_positives = count_positives(scores, supported, weights[start : start + step])
         zero = np.zeros((len(true_positives), 1))

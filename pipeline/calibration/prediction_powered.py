@@ -5,16 +5,16 @@ predictions f over all N rows and corrects it by the errors that the n labeled r
 
     theta(lambda) = 1/N sum_N lambda f  +  1/n sum_n (Y - lambda f),    lambda = cov(Y, f) / var(f),
 
-with the lambda of the smallest variance, so that a useless prediction does no harm. Here f states in which band of verdict and
-score a response is, as one 0/1 column per band with a lambda each. The estimate then equals, term by term, the mean of the
-labeled rates of the bands, weighted by each band's share W of ALL rows (post-stratification):
+with the lambda of the smallest variance, so that a useless prediction does no harm. Here the predictions are bands: each
+combination of verdict and score range is one 0/1 column with a lambda of its own. The estimate then equals, term by term, the
+mean of the labeled rates of the bands, weighted by each band's share W of ALL rows (post-stratification):
 
     theta = sum_k W_k p_k,     and for the verdict alone W_1 p_1 + W_0 p_0, with lambda = p_1 - p_0.
 
 The papers' normal interval is too narrow for few labels or rare hallucinations: if no label shows one, its width is 0. The
 interval here follows Fay and Feuer (1997, Statistics in Medicine 16), who extend the interval of Clopper and Pearson from one
-count to weighted sums of counts: an end is the estimate if one more label supported that end. They use a Gamma distribution,
-this module a Beta distribution.
+count to weighted sums of counts: each end is the estimate that one additional label in favor of that end would give. They use a
+Gamma distribution, this module a Beta distribution.
 
 If only a sample of the rows was scored, each scored row represents w = 1 / share rows. Then W_k are shares of sum w, the labels
 of a cell are related to all of its rows, scored or not, and the variance of the W_k is added,

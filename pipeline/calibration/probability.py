@@ -45,7 +45,8 @@ def predict_probabilities(fitted: ProbabilityMap, scores: Floats) -> Floats:
 
 
 def compute_calibration_error(probability: Floats, supported: Bools) -> float:
-    """Compute the expected calibration error: the mean of |mean probability - share correct| over BINS bins of equal size.
+    """Compute the expected calibration error: the mean of |mean probability - share correct| over BINS bins with equal
+    numbers of rows.
 
         ECE = sum_b n_b / n * | mean_b(p) - mean_b(y) |     (Naeini et al. 2015; equal-mass bins)
 

@@ -7,7 +7,7 @@ import numpy as np
 from ragassay.pipeline.arrays import Floats, Ints
 
 
-def count_share_rows(share: float, rows: int) -> int:
+def round_down_share(share: float, rows: int) -> int:
     """Return a share of rows, rounded down. Exact for the decimal value: 0.29 of 100 is 29."""
     return int(Fraction(repr(float(share))) * rows)
 
@@ -24,4 +24,4 @@ def select_most_doubtful(keys: Ints, certainty: Floats, share: float) -> Ints:
         Indices of the selected rows, ascending. A larger share selects a superset.
     """
     order = np.lexsort((keys, certainty))
-    return np.sort(np.asarray(order, dtype=np.int64)[: count_share_rows(share, len(keys))])
+    return np.sort(np.asarray(order, dtype=np.int64)[: round_down_share(share, len(keys))])

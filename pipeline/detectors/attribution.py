@@ -49,10 +49,10 @@ def compare_terms(batch: TextBatch, evidence: list[DetectorEvidence]) -> Floats:
     size = len(batch.sentences)
     passage_counts = batch.passage_counts[batch.passage_indices]
     best = find_best_by_terms(batch.text_counts, batch.text_rows, passage_counts, batch.passage_rows, batch.frequencies)
-    passages = np.where(best.parts[:size] >= 0, batch.passage_indices[best.parts[:size]], -1)
+    passages = np.where(best.part_indices[:size] >= 0, batch.passage_indices[best.part_indices[:size]], -1)
     counts = batch.count_terms(piece_texts)
-    best_pieces = find_best_by_terms(batch.sentence_counts, passages, counts, piece_passages, batch.frequencies).parts
-    _record_best_passages(batch, best.parts, best_pieces, evidence)
+    best_pieces = find_best_by_terms(batch.sentence_counts, passages, counts, piece_passages, batch.frequencies).part_indices
+    _record_best_passages(batch, best.part_indices, best_pieces, evidence)
     return best.values
 
 
@@ -69,8 +69,8 @@ def compare_vectors(batch: TextBatch, encode: Encode, evidence: list[DetectorEvi
     passages = np.repeat(np.arange(len(batch.passage_indices)), sizes)
     rows = batch.passage_rows[passages]
     best = find_best_by_vectors(batch.texts, batch.text_rows, [piece_texts[k] for k in pieces], rows, encode)
-    best_passages = np.where(best.parts >= 0, passages[best.parts], -1) if len(pieces) else best.parts
-    best_pieces = np.where(best.parts >= 0, pieces[best.parts], -1) if len(pieces) else best.parts
+    best_passages = np.where(best.part_indices >= 0, passages[best.part_indices], -1) if len(pieces) else best.part_indices
+    best_pieces = np.where(best.part_indices >= 0, pieces[best.part_indices], -1) if len(pieces) else best.part_indices
     _record_best_passages(batch, best_passages, best_pieces, evidence)
     return best.values
 

@@ -8,7 +8,7 @@ from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
 from ragassay.pipeline.member_values import ValueKind
 
-VALUE_INDEPENDENT_FIELDS = {"name", "in_ensemble", "flag_below"}
+EXCLUDED_FROM_IDENTITY = {"name", "in_ensemble", "flag_below"}
 """Settings that do not affect a detector's values."""
 
 
@@ -43,7 +43,7 @@ class BaseDetector(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that affect its values, for the fingerprint."""
-        return self.model_dump(mode="json", exclude=VALUE_INDEPENDENT_FIELDS)
+        return self.model_dump(mode="json", exclude=EXCLUDED_FROM_IDENTITY)
 
     def prepare(self) -> None:
         """Load models and pipelines, so that a wrong name fails before a run begins.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.detectors.find_entities import Entity, EntityKey, collect_known_keys, find_entities
-from ragassay.pipeline.detectors.frequencies import DocumentFrequencies, hash_terms
+from ragassay.pipeline.detectors.frequencies import DocumentFrequencies, count_hashed_terms
 from ragassay.pipeline.detectors.spacy_entities import find_names
 from ragassay.pipeline.detectors.terms import has_word_spaces, load_stop_words, stem_content_words
 from ragassay.pipeline.rows import Row
@@ -54,8 +54,8 @@ class TextBatch:
         text_rows: Row of each text.
         has_word_spaces: Whether the script of each text's response puts spaces between words.
         passages: Distinct passages.
-        passage_indices: Index in `passages` of each passage of each row.
-        passage_rows: Row of each of these passages, ascending.
+        passage_indices: For every passage of every row, its index in `passages`.
+        passage_rows: Row of each entry of `passage_indices`, ascending.
         first_passage: Per row, position of its first passage in `passage_indices`.
     """
 
@@ -79,7 +79,7 @@ class TextBatch:
 
     def count_terms(self, texts: Sequence[str]) -> Any:
         """Count the terms of texts: sparse matrix (texts, buckets)."""
-        return hash_terms(stem_content_words(text, self.language) for text in texts)
+        return count_hashed_terms(stem_content_words(text, self.language) for text in texts)
 
     @cached_property
     def sentence_counts(self) -> Any:

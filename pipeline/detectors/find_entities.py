@@ -1,4 +1,7 @@
-"""Find and normalize the names, numbers, dates and steps of a text: "9 AM" equals "09:00", "$1.2k" equals "1,200 dollars"."""
+"""Find and normalize the names, numbers, dates and positions in an order (step 3, second) in a text.
+
+"9 AM" equals "09:00", and "$1.2k" equals "1,200 dollars".
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 EntityKey = tuple[Any, ...] | str
-"""Normal form of a number, date or step; or one word of a name."""
+"""Normal form of a number, date or position; or one word of a name."""
 
 
 class EntityKind(StrEnum):
@@ -21,12 +24,13 @@ class EntityKind(StrEnum):
 
 @dataclass(frozen=True)
 class Entity:
-    """A name, number, date or step in a text.
+    """A name, number, date or position in a text.
 
     Attributes:
         kind: Kind of the entity.
         text: The entity as written.
-        keys: Normal forms of a number, date or step, one of which must be known; or words of a name, which must all be known.
+        keys: Normal forms of a number, date or position, which is known if any key is; or words of a name, which is known only
+            if all are.
     """
 
     kind: EntityKind

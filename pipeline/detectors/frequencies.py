@@ -32,7 +32,7 @@ class DocumentFrequencies:
         return np.asarray(np.log((1 + self.documents) / (1 + self.counts)) + 1.0)
 
 
-def hash_terms(documents: Iterable[Sequence[str]]) -> Any:
+def count_hashed_terms(documents: Iterable[Sequence[str]]) -> Any:
     """Count the terms of documents: scipy CSR matrix (documents, BUCKETS), float64."""
     from scipy.sparse import csr_matrix
 
@@ -66,7 +66,7 @@ _buckets = _Buckets()
 
 def count_frequencies(documents: Iterable[Sequence[str]]) -> DocumentFrequencies:
     """Count the documents that contain each term."""
-    matrix = hash_terms(documents)
+    matrix = count_hashed_terms(documents)
     return DocumentFrequencies(matrix.shape[0], np.bincount(matrix.indices, minlength=BUCKETS).astype(np.int64))
 
 

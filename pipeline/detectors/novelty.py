@@ -1,4 +1,4 @@
-"""Detector `novelty`: the share of a text's content words and numbers that are not new."""
+"""Detector `novelty`: the share of a text's content words and numbers that the context or question contains."""
 
 from typing import ClassVar, Literal
 
@@ -6,7 +6,7 @@ from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.base import BaseDetector
 from ragassay.pipeline.detectors.batch import DetectorEvidence, TextBatch
 from ragassay.pipeline.detectors.find_entities import EntityKind
-from ragassay.pipeline.detectors.frequencies import hash_terms
+from ragassay.pipeline.detectors.frequencies import count_hashed_terms
 from ragassay.pipeline.detectors.similarity import compute_coverage
 
 
@@ -28,6 +28,6 @@ class Novelty(BaseDetector):
             number_terms.append(terms)
             known_keys = batch.known_keys[row]
             known_terms[row] += [term for term, number in zip(terms, numbers, strict=True) if number.is_known(known_keys)]
-        text_counts = batch.text_counts + batch.append_response_sums(hash_terms(number_terms))
-        known_counts = batch.known_counts + hash_terms(known_terms)
+        text_counts = batch.text_counts + batch.append_response_sums(count_hashed_terms(number_terms))
+        known_counts = batch.known_counts + count_hashed_terms(known_terms)
         return compute_coverage(text_counts.tocsr(), batch.text_rows, known_counts.tocsr(), batch.frequencies)

@@ -28,7 +28,7 @@ class BestMatches:
     """
 
     values: Floats
-    parts: Ints
+    part_indices: Ints
 
 
 def compute_coverage(texts: Any, rows: Ints, known: Any, frequencies: DocumentFrequencies) -> Floats:
@@ -37,7 +37,7 @@ def compute_coverage(texts: Any, rows: Ints, known: Any, frequencies: DocumentFr
         coverage_j = sum_{t in text_j and known} idf(t) / sum_{t in text_j} idf(t)
 
     Args:
-        texts: Term counts of each text (`pipeline.detectors.frequencies.hash_terms`).
+        texts: Term counts of each text (`pipeline.detectors.frequencies.count_hashed_terms`).
         rows: Row of each text.
         known: Term counts of each row's context and question.
         frequencies: Document frequencies.
@@ -125,7 +125,7 @@ def _find_best(rows: Ints, part_rows: Ints, compute_cosines: Callable[[Ints, Int
         pairs = np.flatnonzero(cosines == highest)
         pairs = pairs[np.flatnonzero(np.diff(i[pairs], prepend=-1))]
         pairs = pairs[~(cosines[pairs] <= best.values[i[pairs]])]  # better than in earlier slices, or the first
-        best.values[i[pairs]], best.parts[i[pairs]] = cosines[pairs], j[pairs]
+        best.values[i[pairs]], best.part_indices[i[pairs]] = cosines[pairs], j[pairs]
     np.minimum(best.values, 1.0, out=best.values)
     return best
 

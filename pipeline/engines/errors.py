@@ -57,7 +57,7 @@ UNREACHABLE = Message(
 REFUSES_PARAMETER = Message(
     "server.refuses-parameter", "{where} does not accept `{parameter}` (HTTP {status}): {reason}{advice}"
 )
-IN_TROUBLE = Message(
+KEEPS_FAILING = Message(
     "server.in-trouble",
     "{where} failed for {rows} consecutive rows with {tries} tries each ({failure}): check the server and its quota, lower "
     "concurrency, or raise timeout_seconds or retries",
@@ -74,7 +74,7 @@ TEMPLATE_FAILS = Message(
     "model.template-fails",
     "{member}: its chat template fails ({reason}): use an instruct model whose template has a system message",
 )
-UNKNOWN = Message(
+UNKNOWN_MODEL = Message(
     "model.unknown",
     "model {model!r} is not a file, a folder, or a hub id (owner/name): correct it, or use the bundled model {embedded!r}",
 )

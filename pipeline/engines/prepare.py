@@ -1,5 +1,7 @@
-"""Merge an SLM's adapter into its weights once, so that every engine serves the same plain weights and returns the same
-P(yes)."""
+"""Prepare a model for any engine: its weights with the adapter merged, its tokenizer, its window and its identity.
+
+An adapter is merged once, so that every engine serves the same plain weights and returns the same P(yes).
+"""
 
 import hashlib
 import json
@@ -9,11 +11,11 @@ from typing import Any
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.adapter import CONFIG_FILE, WEIGHTS_FILE, find_adapter, read_adapter_settings
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.weights import MAX_WINDOW, hash_file, identify_weights, make_once, prepare_weights
+from ragassay.pipeline.engines.weights import MAX_WINDOW, identify_file, identify_weights, make_cached_folder, prepare_weights
 from ragassay.pipeline.errors import ModelError
 
 
-def prepare_model(slm: Model) -> str:
+def prepare_model(model: Model) -> str:
     """Prepare a model for an engine, with its adapter merged if it has one.
 
     Returns:
@@ -22,46 +24,46 @@ def prepare_model(slm: Model) -> str:
     Raises:
         ModelError: Model or adapter is unknown, can't be read, or they do not belong together.
     """
-    model = prepare_weights(slm.model)
-    if slm.adapter is None:
-        return model
-    adapter = find_own_adapter(slm)
-    name = f"{Path(model).name}-{adapter.name}-{_merged_key(slm)}"
+    base = prepare_weights(model.model)
+    if model.adapter is None:
+        return base
+    adapter = find_checked_adapter(model)
+    name = f"{Path(base).name}-{adapter.name}-{_merged_key(model)}"
     try:
-        return str(make_once(name, lambda folder: _merge_adapter(slm, model, adapter, folder)))
+        return str(make_cached_folder(name, lambda folder: _merge_adapter(model, base, adapter, folder)))
     except Exception as error:
         raise ModelError(
             errors.ADAPTER_NOT_MERGED,
-            member=slm.name,
-            adapter=slm.adapter,
-            model=slm.model,
+            member=model.name,
+            adapter=model.adapter,
+            model=model.model,
             type=type(error).__name__,
             reason=error,
         ) from error
 
 
-def _merged_key(slm: Model) -> str:
+def _merged_key(model: Model) -> str:
     """Return a short hash of everything in merged weights: folders of the same name may contain different models."""
-    content = json.dumps([identify_model(slm), slm.revision], sort_keys=True)
+    content = json.dumps([identify_model(model), model.revision], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
-def find_own_adapter(slm: Model) -> Path:
-    """Return the folder of a model's adapter.
+def find_checked_adapter(model: Model) -> Path:
+    """Return the folder of a model's adapter, after a check that it was trained on the model.
 
     Raises:
         ModelError: There is no such adapter, or it was trained on another model.
     """
-    folder = find_adapter(slm.adapter or "")
+    folder = find_adapter(model.adapter or "")
     base = read_adapter_settings(str(folder)).get("base")
-    if base is not None and base != (actual := identify_weights(slm.model)):
+    if base is not None and base != (actual := identify_weights(model.model)):
         raise ModelError(
-            errors.ADAPTER_OF_OTHER_MODEL, member=slm.name, adapter=slm.adapter, model=slm.model, base=base, actual=actual
+            errors.ADAPTER_OF_OTHER_MODEL, member=model.name, adapter=model.adapter, model=model.model, base=base, actual=actual
         )
     return folder
 
 
-def load_tokenizer(slm: Model) -> Any:
+def load_tokenizer(model: Model) -> Any:
     """Load a model's Hugging Face tokenizer.
 
     Raises:
@@ -69,15 +71,15 @@ def load_tokenizer(slm: Model) -> Any:
     """
     from transformers import AutoTokenizer
 
-    model = prepare_weights(slm.model)
+    folder = prepare_weights(model.model)
     try:
-        return AutoTokenizer.from_pretrained(model, revision=slm.revision, trust_remote_code=slm.trust_remote_code)
+        return AutoTokenizer.from_pretrained(folder, revision=model.revision, trust_remote_code=model.trust_remote_code)
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(errors.NOT_LOADED, member=slm.name, model=slm.model, reason=reason) from error
+        raise ModelError(errors.NOT_LOADED, member=model.name, model=model.model, reason=reason) from error
 
 
-def resolve_window(slm: Model, max_model_len: int | None) -> int:
+def resolve_window(model: Model, max_model_len: int | None) -> int:
     """Return the context window of a model's engine in tokens: the setting, else the model's own, at most `MAX_WINDOW`.
 
     Raises:
@@ -89,30 +91,30 @@ def resolve_window(slm: Model, max_model_len: int | None) -> int:
 
     try:
         config = AutoConfig.from_pretrained(
-            prepare_weights(slm.model), revision=slm.revision, trust_remote_code=slm.trust_remote_code
+            prepare_weights(model.model), revision=model.revision, trust_remote_code=model.trust_remote_code
         ).get_text_config()
     except Exception as error:
-        raise ModelError(errors.UNREADABLE_CONFIG, member=slm.name, model=slm.model, reason=error) from error
+        raise ModelError(errors.UNREADABLE_CONFIG, member=model.name, model=model.model, reason=error) from error
     return min(int(config.max_position_embeddings), MAX_WINDOW)
 
 
-def identify_model(slm: Model) -> dict[str, Any]:
+def identify_model(model: Model) -> dict[str, Any]:
     """Return what identifies a model's weights: its files, and its adapter's files."""
-    files: dict[str, Any] = dict(identify_weights(slm.model))
-    if slm.adapter is not None:
-        folder = find_adapter(slm.adapter)
-        files["adapter"] = {name: hash_file(folder / name) for name in (WEIGHTS_FILE, CONFIG_FILE)}
+    files: dict[str, Any] = dict(identify_weights(model.model))
+    if model.adapter is not None:
+        folder = find_adapter(model.adapter)
+        files["adapter"] = {name: identify_file(folder / name) for name in (WEIGHTS_FILE, CONFIG_FILE)}
     return files
 
 
-def _merge_adapter(slm: Model, model: str, adapter: Path, folder: Path) -> None:
+def _merge_adapter(model: Model, base: str, adapter: Path, folder: Path) -> None:
     """Save W + (alpha / r) B A, computed in float32 and stored in bfloat16."""
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
-    base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, use_safetensors=True, **options)
-    merged = PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
+    options = {"revision": model.revision, "trust_remote_code": model.trust_remote_code}
+    loaded = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, use_safetensors=True, **options)
+    merged = PeftModel.from_pretrained(loaded, str(adapter)).merge_and_unload()
     merged.to(torch.bfloat16).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(model, **options).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base, **options).save_pretrained(folder)

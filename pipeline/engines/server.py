@@ -47,14 +47,14 @@ class ServerSettings(EngineSettings):
         base_url: Address, usually up to /v1: http://host:8000/v1.
         api_key_env: Environment variable with the key, on every node that sends requests; the key itself is never in a job
             file. None sends a dummy key, for servers without keys.
-        concurrency: Maximum number of concurrent requests; for a member, of each of the two batches in progress per replica.
+        concurrency: Maximum number of concurrent requests per batch; each replica of a member has two batches in progress.
         requests_per_minute: Maximum number of requests started per minute, per batch for a member; None sets no limit.
         timeout_seconds: Timeout of one request.
         retries: Further tries if the server can't be reached, is busy (429) or fails (5xx). The wait before a try follows
             `Retry-After`, else it doubles from half a second, with jitter.
-        top_logprobs: Requested alternatives of the token; OpenAI returns at most 20, vLLM as many as `--max-logprobs`. 0
-            requests none, for servers without logprobs: then the word itself decides, and P(yes) is 0 or 1. A member needs at
-            least 1.
+        top_logprobs: Requested alternatives of the token; OpenAI returns at most 20, vLLM as many as `--max-logprobs`. With 0,
+            no alternatives are requested, for servers without logprobs: the word itself decides, and P(yes) is 0 or 1. A member
+            needs at least 1.
     """
 
     EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = EngineSettings.EXCLUDED_FROM_IDENTITY | {
@@ -240,7 +240,7 @@ def send_chats(
                 streak = streak + 1 if failure else 0
                 if streak >= max_streak:
                     raise ModelError(
-                        errors.IN_TROUBLE, where=endpoint.where, failure=failure, rows=streak, tries=server.retries + 1
+                        errors.KEEPS_FAILING, where=endpoint.where, failure=failure, rows=streak, tries=server.retries + 1
                     )
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # cancel the chats that are not sent
@@ -264,8 +264,8 @@ def read_api_key(endpoint: ModelEndpoint) -> str:
 
 
 def _send_request(client: "OpenAI", endpoint: ModelEndpoint, parameters: dict[str, Any], chat: Messages) -> Any:
-    """Send one request. All requests share `parameters`: the first one that learns another name of max_tokens changes it for
-    all."""
+    """Send one request. If the server wants `max_completion_tokens` instead of `max_tokens`, the first request that learns it
+    renames the parameter for all."""
     from openai import APIConnectionError, APIStatusError, APITimeoutError, OpenAIError
 
     sent = dict(parameters)

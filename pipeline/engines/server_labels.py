@@ -79,7 +79,7 @@ def request_labels(endpoint: LabelEndpoint, prompts: Sequence[str]) -> list[Labe
 
 
 def _parse_answer(endpoint: LabelEndpoint, completion: Any) -> LabelAnswer:
-    """Return P(supported) from a completion."""
+    """Read the answer from a completion."""
     tokens = (completion.usage.total_tokens if completion.usage else 0) or 0
     choice = completion.choices[0] if completion.choices else None
     word = (choice.message.content or "") if choice and choice.message else ""

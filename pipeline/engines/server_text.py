@@ -5,7 +5,7 @@ from typing import Any
 
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.server import ChatTask, ModelEndpoint, send_chats
-from ragassay.pipeline.engines.text_protocol import Completion, CompletionOptions, Messages, encode_safely
+from ragassay.pipeline.engines.text_protocol import Completion, CompletionOptions, Messages, replace_lone_surrogates
 from ragassay.pipeline.errors import ModelError
 from ragassay.schemas.explanation_columns import AnswerStatus
 
@@ -72,4 +72,4 @@ def _parse_completion(owner: str, options: CompletionOptions, completion: Any) -
             outcome, None, *tokens, error=f"{owner}: the server returned no text (finish_reason {choice.finish_reason})"
         )
     cut_off = f"the answer was cut off after {options.max_tokens} tokens" if choice.finish_reason == "length" else None
-    return Completion(AnswerStatus.OK, encode_safely(choice.message.content), *tokens, error=cut_off)
+    return Completion(AnswerStatus.OK, replace_lone_surrogates(choice.message.content), *tokens, error=cut_off)

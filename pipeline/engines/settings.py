@@ -31,7 +31,7 @@ class EngineSettings(BaseModel):
         return {"engine": self.kind, **self.model_dump(mode="json", exclude=set(self.EXCLUDED_FROM_IDENTITY))}
 
     def find_fault(self, gpus: float) -> PydanticCustomError | None:
-        """Return why the engine can't run on this share of a GPU per replica; None if it can."""
+        """Return why a member or a local reasoner can't use these settings with `gpus` GPUs per replica; None if it can."""
         return None
 
     def resolve(self, gpus: float) -> Self:

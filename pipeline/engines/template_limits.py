@@ -1,7 +1,7 @@
 """Limits for templates, so that an endless loop or unbounded output is an error, not a hang or a full memory.
 
 On each machine a template is first rendered in a separate process with little time and memory. Later renderings run in this
-process with a limit on template lines, because other texts may behave differently.
+process with a limit on executed lines, because a template that passed this trial can still loop with other texts.
 """
 
 import json

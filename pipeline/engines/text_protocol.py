@@ -35,7 +35,7 @@ class Completion:
             object.__setattr__(self, "error", hide_secrets(self.error))
 
 
-def encode_safely(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """Return a text that UTF-8 can encode: a model may write half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode()
 

@@ -33,7 +33,7 @@ class TransformersSettings(LocalSettings):
 class TransformersEngine:
     """A causal language model of transformers, on the GPU if there is one."""
 
-    def __init__(self, slm: Model, settings: TransformersSettings, *, gpus: float, threads: int) -> None:
+    def __init__(self, model: Model, settings: TransformersSettings, *, gpus: float, threads: int) -> None:
         """Load the model; see `LocalSettings.load_engine`.
 
         Raises:
@@ -42,9 +42,9 @@ class TransformersEngine:
         import torch
 
         torch.set_num_threads(threads)
-        self.tokenizer = load_tokenizer(slm)
-        self._model = load_causal_lm(slm, prepare_model(slm), settings.dtype, gpus)
-        self.max_model_len = resolve_window(slm, settings.max_model_len)
+        self.tokenizer = load_tokenizer(model)
+        self._model = load_causal_lm(model, prepare_model(model), settings.dtype, gpus)
+        self.max_model_len = resolve_window(model, settings.max_model_len)
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         """See `Engine.label_logprobs`."""

@@ -101,14 +101,14 @@ class VllmSettings(LocalSettings):
 
 
 def engine_args(
-    slm: Model, settings: VllmSettings, model: str, *, cpu: bool, window: int, labels: int, gpus: float
+    model: Model, settings: VllmSettings, folder: str, *, cpu: bool, window: int, labels: int, gpus: float
 ) -> dict[str, Any]:
     """Return the arguments of `vllm.LLM` for a model.
 
     Args:
-        slm: The model.
+        model: The model.
         settings: Settings of the engine.
-        model: Folder or hub id, from `prepare_model`.
+        folder: Folder or hub id, from `prepare_model`.
         cpu: Whether vLLM runs on the CPU.
         window: Maximum number of tokens of a prompt and its answer.
         labels: Number of label words.
@@ -118,10 +118,10 @@ def engine_args(
         Keyword arguments.
     """
     args: dict[str, Any] = {
-        "model": model,
-        "revision": slm.revision,
+        "model": folder,
+        "revision": model.revision,
         "load_format": "safetensors",  # a pickle can run code
-        "trust_remote_code": slm.trust_remote_code,
+        "trust_remote_code": model.trust_remote_code,
         "dtype": resolve_dtype(settings.dtype, gpus),
         "quantization": settings.quantization,
         "max_model_len": window,
@@ -130,7 +130,7 @@ def engine_args(
         "enable_prefix_caching": True,
         "enable_chunked_prefill": True,
         "enforce_eager": settings.enforce_eager,
-        "max_logprobs": labels * 4,  # up to three spellings per word
+        "max_logprobs": labels * 4,  # vLLM refuses more label tokens; a word has up to three spellings, and one is to spare
         "disable_log_stats": True,
         "seed": 0,
     }
@@ -149,17 +149,17 @@ def sampling_args(labels: Sequence[int]) -> dict[str, Any]:
 
 
 class VllmEngine:
-    """A vLLM engine inside this process (without an engine subprocess it starts in a fifth of the time)."""
+    """A vLLM engine inside this process. It starts in a fifth of the time, because there is no engine subprocess."""
 
-    def __init__(self, slm: Model, settings: VllmSettings, *, labels: int, gpus: float, threads: int) -> None:
+    def __init__(self, model: Model, settings: VllmSettings, *, labels: int, gpus: float, threads: int) -> None:
         """Start vLLM; see `LocalSettings.load_engine`.
 
         Raises:
             ModelError: The model can't be found or loaded.
         """
         # Prompts are token ids. With a tokenizer vLLM would load it twice, and try a chat and an image on it.
-        self._llm = start_vllm(slm, settings, labels=labels, gpus=gpus, threads=threads, tokenizer=False)
-        self.tokenizer = load_tokenizer(slm)
+        self._llm = start_vllm(model, settings, labels=labels, gpus=gpus, threads=threads, tokenizer=False)
+        self.tokenizer = load_tokenizer(model)
         self.max_model_len = int(self._llm.llm_engine.model_config.max_model_len)
         self._eager = settings.enforce_eager and not gpus
         _report_steps(self._llm.llm_engine)
@@ -198,7 +198,7 @@ def _report_steps(engine: Any) -> None:
     engine.step = reporting_step
 
 
-def start_vllm(slm: Model, settings: VllmSettings, *, labels: int, gpus: float, threads: int, tokenizer: bool = True) -> Any:
+def start_vllm(model: Model, settings: VllmSettings, *, labels: int, gpus: float, threads: int, tokenizer: bool = True) -> Any:
     """Start vLLM in this process; see `LocalSettings.load_engine`. Without a tokenizer it accepts and returns only token ids.
 
     Returns:
@@ -208,17 +208,17 @@ def start_vllm(slm: Model, settings: VllmSettings, *, labels: int, gpus: float, 
         ModelError: The model can't be found or loaded.
     """
     with _paused_garbage_collection():
-        model, window = prepare_model(slm), resolve_window(slm, settings.max_model_len)
+        folder, window = prepare_model(model), resolve_window(model, settings.max_model_len)
         set_environment(settings, threads)
         from vllm import LLM
         from vllm.platforms import current_platform
 
         gc.freeze()  # vLLM collects five times at startup, and freezes at the end itself
         try:
-            args = engine_args(slm, settings, model, cpu=current_platform.is_cpu(), window=window, labels=labels, gpus=gpus)
+            args = engine_args(model, settings, folder, cpu=current_platform.is_cpu(), window=window, labels=labels, gpus=gpus)
             return LLM(**args, skip_tokenizer_init=not tokenizer)
         except Exception as error:
-            fields = {"member": slm.name, "engine": "vLLM", "model": slm.model, "reason": error}
+            fields = {"member": model.name, "engine": "vLLM", "model": model.model, "reason": error}
             raise ModelError(errors.ENGINE_CANNOT_LOAD, **fields) from error
 
 

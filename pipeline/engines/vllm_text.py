@@ -9,7 +9,7 @@ from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.plain_text import PlainTextEncoder, TokenIds
 from ragassay.pipeline.engines.template_limits import render_chat
-from ragassay.pipeline.engines.text_protocol import Completion, CompletionOptions, Messages, encode_safely
+from ragassay.pipeline.engines.text_protocol import Completion, CompletionOptions, Messages, replace_lone_surrogates
 from ragassay.pipeline.errors import ModelError
 from ragassay.schemas.explanation_columns import AnswerStatus
 
@@ -123,4 +123,4 @@ def _parse_output(output: Any, options: CompletionOptions) -> Completion:
     tokens = len(output.prompt_token_ids), len(answer.token_ids)
     if not answer.text:
         return Completion(AnswerStatus.NO_ANSWER, None, *tokens, error="the answer is empty")
-    return Completion(AnswerStatus.OK, encode_safely(answer.text), *tokens, error=cut_off)
+    return Completion(AnswerStatus.OK, replace_lone_surrogates(answer.text), *tokens, error=cut_off)

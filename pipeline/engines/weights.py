@@ -18,7 +18,7 @@ PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 
 EMBEDDED = "embedded"
 MAX_WINDOW = 8192
-"""Maximum window taken from a model's config: a longer one only costs memory, because a prompt contains one sentence."""
+"""Maximum window taken from a model's config: prompts are rarely longer, and a longer window costs memory."""
 
 
 def cache_folder() -> Path:
@@ -54,7 +54,7 @@ def find_model(model: str) -> Path | str:
             raise ModelError(errors.NO_GGUF, model=model)
         return path
     if model.endswith(".gguf") or model.startswith((".", "/", "~")) or model.count("/") != 1:
-        raise ModelError(errors.UNKNOWN, model=model, embedded=EMBEDDED)
+        raise ModelError(errors.UNKNOWN_MODEL, model=model, embedded=EMBEDDED)
     return model
 
 
@@ -94,7 +94,7 @@ def identify_weights(model: str) -> dict[str, str]:
     if isinstance(location, str):
         return {"hub": location}
     files = [location] if location.is_file() else sorted(path for path in location.iterdir() if path.is_file())
-    return {path.name: hash_file(path) for path in files}
+    return {path.name: identify_file(path) for path in files}
 
 
 def _embedded_gguf() -> Path:
@@ -109,12 +109,12 @@ def _embedded_gguf() -> Path:
 def _dequantize_once(gguf: Path) -> Path:
     """Return a Hugging Face folder in bfloat16 made from a GGUF file, once."""
     try:
-        return make_once(f"{gguf.stem}-{hash_file(gguf)[-12:]}", lambda folder: _dequantize(gguf, folder))
+        return make_cached_folder(f"{gguf.stem}-{identify_file(gguf)[-12:]}", lambda folder: _dequantize(gguf, folder))
     except Exception as error:
         raise ModelError(errors.UNREADABLE_GGUF, file=gguf, type=type(error).__name__, reason=error) from error
 
 
-def make_once(name: str, make: Callable[[Path], None]) -> Path:
+def make_cached_folder(name: str, make: Callable[[Path], None]) -> Path:
     """Return a folder of models/ in the cache folder. If it is missing, make it under a lock, and move it into place when
     complete."""
     from filelock import FileLock
@@ -147,7 +147,7 @@ def _dequantize(gguf: Path, folder: Path) -> None:
     AutoTokenizer.from_pretrained(source, gguf_file=file).save_pretrained(folder)
 
 
-def hash_file(path: Path) -> str:
+def identify_file(path: Path) -> str:
     """Return a file's size and hash. The hash is remembered in the cache folder by path, size and times of change."""
     path = path.resolve()
     state = _file_state(path)

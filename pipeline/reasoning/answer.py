@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragassay.pipeline.engines.text_protocol import encode_safely
+from ragassay.pipeline.engines.text_protocol import replace_lone_surrogates
 from ragassay.pipeline.reasoning.categories import Category
 from ragassay.pipeline.reasoning.evidence import Evidence, find_quote
 from ragassay.pipeline.reasoning.strategy import UNKNOWN, Strategy
@@ -55,7 +55,7 @@ def read_answer(text: str, strategy: Strategy, categories: Sequence[Category], p
         return _make_unreadable("the answer is not JSON")
     if fault := _find_fault(answer, strategy.make_answer_schema(categories)):
         return _make_unreadable(fault)
-    reason, quote = (encode_safely(answer[name]).strip() for name in ("reason", "evidence"))
+    reason, quote = (replace_lone_surrogates(answer[name]).strip() for name in ("reason", "evidence"))
     category, consistent = None, None
     if strategy is Strategy.CATEGORIZED:
         category = answer["category"]

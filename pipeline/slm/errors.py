@@ -25,9 +25,11 @@ JUDGED_ONCE = Message(
 NO_CONTEXT = Message(
     "prompt.no-context", "{member}: the prompt must contain all passages of `context`: loop over it, or join it"
 )
-ORDER = Message("prompt.order", "{member}: the prompt may contain {{{{ {optional} }}}} only once, before {{{{ {judged} }}}}")
+MISPLACED_PADDING = Message(
+    "prompt.order", "{member}: the prompt may contain {{{{ {optional} }}}} only once, before {{{{ {judged} }}}}"
+)
 FILTERED = Message(
     "prompt.filtered",
     "{member}: the prompt must not change or cut question, context or {judged} with filters or slices",
 )
-UNUSABLE = Message("prompt.unusable", "{member}: the prompt is not a valid template: {reason}")
+INVALID_TEMPLATE = Message("prompt.unusable", "{member}: the prompt is not a valid template: {reason}")

@@ -14,7 +14,7 @@ from ragassay.pipeline.engines.template_limits import render_chat
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm import errors
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.template import check_prompt, fill_placeholders, make_placeholder, render_placeholders
+from ragassay.pipeline.slm.template import check_prompt_template, fill_placeholders, make_placeholder, render_placeholders
 
 PADDING = "padding"
 """Variable of a prompt: as many line breaks as needed to end the part before the sentence on a block of the prefix cache."""
@@ -179,9 +179,9 @@ class PromptBuilder(PromptEncoder):
             ModelError: The tokenizer can't be used, or has no single-token yes or no, or no single token for the padding.
         """
         plain_text = PlainTextEncoder(tokenizer)
-        self.yes = _find_label_tokens(slm, "supported", slm.supported, plain_text)
-        self.no = _find_label_tokens(slm, "unsupported", slm.unsupported, plain_text)
-        check_template(slm)
+        self.yes_ids = _find_label_tokens(slm, "supported", slm.supported, plain_text)
+        self.no_ids = _find_label_tokens(slm, "unsupported", slm.unsupported, plain_text)
+        check_slm_prompt(slm)
         line_break = _find_line_break(slm, plain_text) if PADDING in slm.prompt else None
 
         def render(passages: int) -> str:
@@ -212,13 +212,13 @@ def apply_chat_template(user: str, tokenizer: Any, name: str, system: str | None
         raise ModelError(errors.CHAT_TEMPLATE_FAILS, member=name, reason=error) from error
 
 
-def check_template(slm: Slm) -> None:
+def check_slm_prompt(slm: Slm) -> None:
     """Check that an SLM's prompt renders and contains the sentence exactly once.
 
     Raises:
         ConfigError: The prompt is wrong.
     """
-    check_prompt(f"SLM {slm.name!r}", slm.prompt, "sentence", PADDING)
+    check_prompt_template(f"SLM {slm.name!r}", slm.prompt, "sentence", PADDING)
 
 
 def needs_question(slm: Slm) -> bool:

@@ -1,4 +1,4 @@
-"""A served judge: a chat model behind an OpenAI-compatible endpoint answers Yes or No for a whole response.
+"""A reference judge: a chat model behind an OpenAI-compatible endpoint answers Yes or No for a whole response.
 
 This is the P(True) baseline of arXiv 2506.22486 (its ChatGPT row): one request per response, one output token, P(yes) of that
 token.
@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from ragassay.pipeline.engines.server import ServerSettings
 from ragassay.pipeline.engines.server_labels import LabelEndpoint, request_labels
 from ragassay.pipeline.slm.config import LabelWords, check_label_words
-from ragassay.pipeline.slm.template import check_prompt, render_template
+from ragassay.pipeline.slm.template import check_prompt_template, render_template
 
 DEFAULT_JUDGE_PROMPT = """\
 You check whether a response is supported by a context. Reply with Yes or No only.
@@ -29,7 +29,7 @@ Response: {{ response }}
 Is everything in the response supported by the context? Reply Yes or No."""
 
 
-class Judge(ServerSettings):
+class ReferenceJudge(ServerSettings):
     """Settings of a judge behind an OpenAI-compatible chat endpoint: the server, and the prompt.
 
     Attributes:
@@ -48,13 +48,13 @@ class Judge(ServerSettings):
     unsupported: LabelWords = ("No", "NO", "no")
 
     @model_validator(mode="after")
-    def _check_labels(self) -> "Judge":
+    def _check_labels(self) -> "ReferenceJudge":
         check_label_words(self.supported, self.unsupported)
         return self
 
 
 @dataclass(frozen=True)
-class JudgeAnswer:
+class ReferenceAnswer:
     """A judge's answer for one response.
 
     Attributes:
@@ -68,16 +68,16 @@ class JudgeAnswer:
     tokens: int
 
 
-def check_judge(judge: Judge) -> None:
+def check_reference_judge(judge: ReferenceJudge) -> None:
     """Check that a judge's prompt renders, and contains the response once and the other texts whole.
 
     Raises:
         ConfigError: The prompt is wrong.
     """
-    check_prompt(f"judge {judge.name!r}", judge.prompt, "response")
+    check_prompt_template(f"judge {judge.name!r}", judge.prompt, "response")
 
 
-def judge_rows(judge: Judge, rows: Sequence[tuple[str | None, list[str], str]]) -> list[JudgeAnswer]:
+def judge_rows(judge: ReferenceJudge, rows: Sequence[tuple[str | None, list[str], str]]) -> list[ReferenceAnswer]:
     """Send responses to a judge; see `engines.server.send_chats`.
 
     Args:
@@ -91,7 +91,7 @@ def judge_rows(judge: Judge, rows: Sequence[tuple[str | None, list[str], str]]) 
         ConfigError: The prompt is wrong.
         ModelError: The server can't be used.
     """
-    check_judge(judge)
+    check_reference_judge(judge)
     owner = f"judge {judge.name!r}"
     prompts = [
         render_template(owner, judge.prompt, context, {"question": question or "", "response": response})
@@ -99,6 +99,6 @@ def judge_rows(judge: Judge, rows: Sequence[tuple[str | None, list[str], str]]) 
     ]
     endpoint = LabelEndpoint(owner, judge.model, judge, judge.supported, judge.unsupported)
     return [
-        JudgeAnswer(None if answer.log_p_yes is None else math.exp(answer.log_p_yes), answer.error, answer.tokens)
+        ReferenceAnswer(None if answer.log_p_yes is None else math.exp(answer.log_p_yes), answer.error, answer.tokens)
         for answer in request_labels(endpoint, prompts)
     ]

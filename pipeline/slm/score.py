@@ -1,4 +1,5 @@
-"""Score sentences with one SLM: log P(yes) and log P(no) of every sentence, given question and context (eq. 3).
+"""Score sentences with one SLM: log P(yes) and log P(no) of every sentence, given question and context
+(arXiv 2506.22486, eq. 3).
 
 Pure functions from rows to results; `pipeline.stages.slm` is the actor around them.
 """
@@ -11,12 +12,12 @@ from secrets import token_bytes
 import numpy as np
 import pyarrow as pa
 
-from ragassay.pipeline.attach import RowUpdate, attach, mark_unscored
-from ragassay.pipeline.contain import contain, contain_item, describe_fault, set_status
+from ragassay.pipeline.attach import RowUpdate, attach, mark_unscored, set_columns
+from ragassay.pipeline.contain import contain, contain_item, describe_fault
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.member_values import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -31,8 +32,8 @@ MIN_LOGPROB = -1e4
 """Lower limit of a logprob: a probability that rounds to 0 must not make an infinite score."""
 
 STEPS_PER_CALL = 64
-"""Engine steps per engine call, counting shared tokens every time. It bounds the memory of prompts for any block size, and is
-large enough that the last, partly filled step does not matter."""
+"""Engine steps per engine call; tokens of a shared prefix count once per prompt. It bounds the memory of prompts for any block
+size, and is large enough that the last, partly filled step does not matter."""
 
 
 TRANSIENT_STATUSES = (Status.ERROR, Status.NO_ANSWER)
@@ -105,7 +106,7 @@ def score_rows(
     """
 
     def score(ordered: Sequence[Row]) -> Iterator[RowScore]:
-        for call in group_calls(ordered, slm, builder, engine.max_model_len - 1, split_sentences):
+        for call in group_prompts_by_call(ordered, slm, builder, engine.max_model_len - 1, split_sentences):
             yield from _run_call(call, slm, builder, engine)
 
     return score_distinct_rows(rows, {} if known is None else known, score)
@@ -134,7 +135,7 @@ def score_distinct_rows(
     return [new_results.pop(digest, repeats[digest]) for digest in digests]
 
 
-def group_calls(
+def group_prompts_by_call(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, split_sentences: Callable[[str], list[Span]]
 ) -> Iterator[list[RowPrompts]]:
     """Yield the prompts of rows in groups, each for one engine call; see `STEPS_PER_CALL`."""
@@ -153,29 +154,29 @@ def group_calls(
         yield call
 
 
-def sort_prompts(call: Sequence[RowPrompts]) -> dict[Prompt, int]:
-    """Return the distinct prompts of a call in sending order -> index of the row that pays for the prompt."""
-    owner: dict[Prompt, int] = {}
+def assign_prompts_to_rows(call: Sequence[RowPrompts]) -> dict[Prompt, int]:
+    """Return the distinct prompts of a call in sending order -> index of the row that its cost is counted for."""
+    paying_row: dict[Prompt, int] = {}
     for i, row in enumerate(call):
         for text in row.prompts:
             for prompt in text:
-                owner.setdefault(prompt, i)
-    return dict(sorted(owner.items()))
+                paying_row.setdefault(prompt, i)
+    return dict(sorted(paying_row.items()))
 
 
 def _run_call(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: Engine) -> list[RowScore]:
     """Run one engine call."""
-    owner = sort_prompts(call)
-    prompts = list(owner)
+    paying_row = assign_prompts_to_rows(call)
+    prompts = list(paying_row)
     if not prompts:
         return [RowScore(status=row.status, error=row.error) for row in call]
-    output = engine.label_logprobs(prompts, [*builder.yes, *builder.no])
+    output = engine.label_logprobs(prompts, [*builder.yes_ids, *builder.no_ids])
     if np.isnan(output.logprobs).any():
         raise ModelError(errors.GIVES_NAN, member=slm.name)
     logprobs = np.maximum(output.logprobs, MIN_LOGPROB)
-    yes = np.logaddexp.reduce(logprobs[:, : len(builder.yes)], axis=1)
-    no = np.logaddexp.reduce(logprobs[:, len(builder.yes) :], axis=1)
-    values = convert_logprobs(ValueKind(slm.value), yes, no)
+    yes = np.logaddexp.reduce(logprobs[:, : len(builder.yes_ids)], axis=1)
+    no = np.logaddexp.reduce(logprobs[:, len(builder.yes_ids) :], axis=1)
+    values = compute_values_from_logprobs(ValueKind(slm.value), yes, no)
     index = {prompt: i for i, prompt in enumerate(prompts)}
 
     def make_result(row: RowPrompts) -> RowScore:
@@ -194,7 +195,7 @@ def _run_call(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engi
     results = [contain_item(make_result, row, failed) for row in call]
     total = max(1, int(output.tokens_computed.sum()))
     for prompt, computed, reused in zip(prompts, output.tokens_computed, output.tokens_reused, strict=True):
-        result = results[owner[prompt]]
+        result = results[paying_row[prompt]]
         result.prompts += 1
         result.tokens_computed += int(computed)
         result.tokens_reused += int(reused)
@@ -221,7 +222,8 @@ def attach_scores(table: pa.Table, slm: Slm, row_numbers: Sequence[int], results
         )
 
     def failed(index: int, error: Exception) -> pa.Table:
-        return set_status(table.slice(index, 1), Status.ERROR, f"SLM {slm.name!r}: {describe_fault(error)}")
+        update = mark_unscored(Status.ERROR, f"SLM {slm.name!r}: {describe_fault(error)}")
+        return set_columns(table.slice(index, 1), raw_columns(*update), {name: [value] for name, value in update.items()})
 
     return pa.concat_tables(contain(table.num_rows, attach_range, failed))
 
@@ -231,7 +233,7 @@ def _make_update(slm: Slm, result: RowScore) -> RowUpdate:
         return mark_unscored(result.status, result.error)
     member = {
         "name": slm.name,
-        "sentence_scores": convert_logprobs(ValueKind(slm.value), result.log_p_yes, result.log_p_no).tolist(),
+        "sentence_scores": compute_values_from_logprobs(ValueKind(slm.value), result.log_p_yes, result.log_p_no).tolist(),
         "response_score": result.response_score,
         "log_p_yes": result.log_p_yes,
         "log_p_no": result.log_p_no,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ragassay.pipeline.engines.server import ServerSettings
 from ragassay.pipeline.engines.server_labels import LabelAnswer, LabelEndpoint, request_labels
-from ragassay.pipeline.member_values import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.score import MIN_LOGPROB, RowScore
@@ -38,16 +38,16 @@ def score_served_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
         ModelError: The server can't be used.
     """
     prompts = [[render_prompt(slm, row, text) for text in slm.texts_to_judge(row)] for row in rows]
-    owner: dict[str, int] = {}
+    paying_row: dict[str, int] = {}
     for i, row_prompts in enumerate(prompts):
         for prompt in row_prompts:
-            owner.setdefault(prompt, i)
+            paying_row.setdefault(prompt, i)
     started = time.perf_counter()
-    answers = dict(zip(owner, request_labels(get_endpoint(slm), list(owner)), strict=True))
+    answers = dict(zip(paying_row, request_labels(get_endpoint(slm), list(paying_row)), strict=True))
     seconds = time.perf_counter() - started
     for i, row_prompts in enumerate(prompts):
-        sent = [answers[prompt] for prompt in dict.fromkeys(row_prompts) if owner[prompt] == i]
-        yield _make_row_score(slm, [answers[prompt] for prompt in row_prompts], sent, seconds / max(1, len(owner)))
+        sent = [answers[prompt] for prompt in dict.fromkeys(row_prompts) if paying_row[prompt] == i]
+        yield _make_row_score(slm, [answers[prompt] for prompt in row_prompts], sent, seconds / max(1, len(paying_row)))
 
 
 def render_prompt(slm: Slm, row: Row, text: str) -> str:
@@ -70,7 +70,7 @@ def _make_row_score(slm: Slm, answers: Sequence[LabelAnswer], charged: Sequence[
     yes, no = (list(logprobs) for logprobs in zip(*map(_clip_logprobs, answers), strict=True))
     response_score = None
     if slm.whole_response:
-        response_score = float(convert_logprobs(ValueKind(slm.value), yes.pop(), no.pop()))
+        response_score = float(compute_values_from_logprobs(ValueKind(slm.value), yes.pop(), no.pop()))
     return replace(cost, log_p_yes=yes, log_p_no=no, response_score=response_score)
 
 

@@ -36,7 +36,7 @@ def render_template(owner: str, prompt: str, context: Sequence[str], texts: Mapp
         check_length(text, [*context, *texts.values()])
         return text
     except Exception as error:  # a template's expressions may raise anything
-        raise ConfigError(errors.UNUSABLE, member=owner, reason=error) from error
+        raise ConfigError(errors.INVALID_TEMPLATE, member=owner, reason=error) from error
 
 
 def make_placeholder(name: str) -> str:
@@ -55,7 +55,7 @@ def fill_placeholders(text: str, texts: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: texts[match[1]], text)
 
 
-def check_prompt(owner: str, prompt: str, judged: str, optional: str | None = None) -> None:
+def check_prompt_template(owner: str, prompt: str, judged: str, optional: str | None = None) -> None:
     """Check that a prompt renders, contains the text to judge once, and all passages and the question whole.
 
     Args:
@@ -71,7 +71,7 @@ def check_prompt(owner: str, prompt: str, judged: str, optional: str | None = No
     try:
         check_prompt_limits(prompt, {"context": ["a", "b"], **dict.fromkeys(["question", judged, *optional_variables], "text")})
     except TemplateLimitError as error:
-        raise ConfigError(errors.UNUSABLE, member=owner, reason=error) from error
+        raise ConfigError(errors.INVALID_TEMPLATE, member=owner, reason=error) from error
     text = render_placeholders(owner, prompt, judged, 2, optional_variables)
     occurrences = _PLACEHOLDER.findall(text)
     counts = Counter(occurrences)
@@ -80,7 +80,7 @@ def check_prompt(owner: str, prompt: str, judged: str, optional: str | None = No
     if not (counts["passage0"] and counts["passage1"]):
         raise ConfigError(errors.NO_CONTEXT, member=owner)
     if optional and counts[optional] and (counts[optional] > 1 or occurrences.index(optional) > occurrences.index(judged)):
-        raise ConfigError(errors.ORDER, member=owner, optional=optional, judged=judged)
+        raise ConfigError(errors.MISPLACED_PADDING, member=owner, optional=optional, judged=judged)
     remainder = _PLACEHOLDER.sub("", text)
     if (
         _OPEN in remainder

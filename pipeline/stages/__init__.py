@@ -1,1 +1,1 @@
-"""The stages of a plan, one file per stage."""
+"""The stages of a plan, one file per stage; the two around a judge share one."""

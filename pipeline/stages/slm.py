@@ -59,7 +59,7 @@ class SlmStage(Stage):
         slm, threads = self.slm, self.threads
         self._engine = EngineThread(lambda: slm.load_engine(threads), f"SLM {slm.name!r}")
         self._builder = PromptBuilder(slm, self._engine.tokenizer)
-        self._engine.warm_up([*self._builder.yes, *self._builder.no])
+        self._engine.warm_up([*self._builder.yes_ids, *self._builder.no_ids])
         self._split_sentences = make_sentence_splitter(*self.splitter)
         self._known: OrderedDict[bytes, RowScore] = OrderedDict()
 

@@ -27,8 +27,8 @@ class Stage(Protocol):
         replicas: Actor pool that runs it; None for a light stage, which runs in tasks.
         environment: Environment variables of its pool's processes.
         unit: Unit of its progress; None for a stage without a progress bar.
-        fault_prefix: First words of the error of a row on which it fails. None if a fault ends the run, or if the stage
-            contains faults itself, because `run_contained` would repeat expensive work on other rows.
+        fault_prefix: Start of the error text of a failed row. None: a fault ends the run, or the stage contains its faults
+            itself, because `run_contained` would repeat expensive work on other rows.
     """
 
     name: str
@@ -65,7 +65,7 @@ def run_contained(stage: Stage, table: pa.Table) -> pa.Table:
         table: The rows.
 
     Raises:
-        RagassayError: And other faults of the run, see `contain`.
+        RagassayError, OSError, ImportError: The run can't continue.
     """
     if stage.fault_prefix is None:
         return stage(table)

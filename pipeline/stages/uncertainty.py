@@ -22,7 +22,7 @@ OUTPUT_COLUMNS = raw_columns("members", "usage", "context_windows", "error")
 
 @dataclass
 class UncertaintyStage(Stage):
-    """Runs one model, and gives batches of rows the values of the members that share its measurement.
+    """Runs one model once, and computes from its output the values of several members.
 
     Attributes:
         members: Members of one measurement (`Uncertainty.measurement_settings`).

@@ -28,9 +28,11 @@ CLEAR_PROBABILITY = 0.9
 MIN_PROBABILITY = 0.5
 """Minimum probability of a text's language if no language is measured."""
 
-FOREIGN, FOREIGN_LONG, LONG = 0.005, 0.02, 60
-"""A text is in another language only if the measured languages together have at most the probability FOREIGN, or FOREIGN_LONG
-if it has LONG letters or more: probabilities of longer texts are sharper."""
+LONG_TEXT_LETTERS = 60
+"""Number of letters from which a text is long: the probabilities of long texts are sharper."""
+
+MAX_MEASURED_PROBABILITY, MAX_MEASURED_PROBABILITY_LONG_TEXT = 0.005, 0.02
+"""A text is in another language only if the measured languages together have at most this probability."""
 
 _NO_LANGUAGE = {"zxx", "la"}
 """Text in no language; and Latin, because texts in every language name species, diseases and legal terms in it."""
@@ -125,7 +127,7 @@ def detect_language(text: str, measured: Collection[str] = ()) -> str | None:
         return best if probabilities[best] >= MIN_PROBABILITY else None
     if best in measured:
         return best
-    limit = FOREIGN_LONG if words.letters >= LONG else FOREIGN
+    limit = MAX_MEASURED_PROBABILITY_LONG_TEXT if words.letters >= LONG_TEXT_LETTERS else MAX_MEASURED_PROBABILITY
     if (
         _sum_measured(probabilities, measured) > limit
         or _sum_measured(_compute_probabilities(words.lower_case, words.script), measured) > limit

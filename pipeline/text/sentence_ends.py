@@ -58,7 +58,7 @@ def can_end_sentence(line: str) -> bool:
     return _LINE_ENDED.search(line.rstrip()[-_CONTEXT_CHARS:]) is not None
 
 
-def correct_sentences(text: str, spans: Sequence[Span], cuts: Collection[int], language: str) -> Iterator[Span]:
+def correct_sentence_ends(text: str, spans: Sequence[Span], cuts: Collection[int], language: str) -> Iterator[Span]:
     """Join sentences at false ends ("approx. five", "No. 4", a bare list number) and split them at missed ends ("a.m. The").
 
     Abbreviations are known for English only. In other languages a lower-case letter begins a sentence only if the whole text

@@ -17,7 +17,7 @@ from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.text.attach_citations import attach_citations
 from ragassay.pipeline.text.characters import remove_invisible
 from ragassay.pipeline.text.clauses import split_clauses
-from ragassay.pipeline.text.sentence_ends import FULL_STOPS, Span, can_end_sentence, correct_sentences
+from ragassay.pipeline.text.sentence_ends import FULL_STOPS, Span, can_end_sentence, correct_sentence_ends
 from ragassay.pipeline.text.spacy_import import import_spacy
 
 MAX_SENTENCE_CHARS = 2000
@@ -129,7 +129,7 @@ def _split_visible(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
             for (piece_start, _), doc in zip(pieces, docs, strict=False)
             for sentence in doc.sents
         ]
-        for span in correct_sentences(responses[i], spans, {start for start, _ in pieces[1:]}, nlp.lang):
+        for span in correct_sentence_ends(responses[i], spans, {start for start, _ in pieces[1:]}, nlp.lang):
             for short in _cut_sentence(responses[i], span):
                 sentences[i].extend(split_clauses(responses[i], short))
     return [attach_citations(text, spans, MAX_SENTENCE_CHARS) for text, spans in zip(responses, sentences, strict=True)]

@@ -73,7 +73,7 @@ def tree_attention(
         dropout: Unused; there is no dropout.
         blocks: Blocks of the tree.
         record: Called with the number of each block and its weights, float32 (heads, queries, keys): M of eq. 4
-            (`pipeline.uncertainty`).
+            of AttenHScore's paper (`pipeline.uncertainty.scores`).
         options: Further options that a model passes to its attention.
 
     Returns:
@@ -86,7 +86,7 @@ def tree_attention(
 
     unsupported = [name for name in ("softcap", "s_aux", "sliding_window") if options.get(name) is not None]
     if unsupported:
-        raise ModelError(errors.ATTENTION, module=type(module).__name__, parts=", ".join(unsupported))
+        raise ModelError(errors.UNSUPPORTED_ATTENTION, module=type(module).__name__, parts=", ".join(unsupported))
     _, heads, _, width = query.shape
     groups = key.shape[1]
     outputs = []

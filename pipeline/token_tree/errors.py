@@ -2,6 +2,6 @@
 
 from ragassay.pipeline.errors import Message
 
-ATTENTION = Message(
+UNSUPPORTED_ATTENTION = Message(
     "train.attention", "{module} needs {parts} in its attention, which token trees do not support: use another model"
 )

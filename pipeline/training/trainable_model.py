@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
-from ragassay.pipeline.engines.prepare import find_own_adapter
+from ragassay.pipeline.engines.prepare import find_checked_adapter
 from ragassay.pipeline.engines.weights import prepare_weights
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Slm
@@ -72,7 +72,7 @@ def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> 
     register_attention()
     model = load_causal_lm(slm, prepare_weights(slm.model), slm.local_engine.dtype, slm.replicas.num_gpus, ATTENTION_NAME)
     if slm.adapter is not None:
-        return use_merged_forward(PeftModel.from_pretrained(model, str(find_own_adapter(slm)), is_trainable=True))
+        return use_merged_forward(PeftModel.from_pretrained(model, str(find_checked_adapter(slm)), is_trainable=True))
     return use_merged_forward(add_lora(model, rank=rank, layers=layers, seed=seed))
 
 

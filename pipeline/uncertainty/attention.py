@@ -13,10 +13,12 @@ TokenIndices = slice | Any
 
 
 class AttentionRecorder:
-    """Attention that the tokens of texts get, over all recorded blocks and layers. M is the attention matrix of eq. 4.
+    """Attention that the tokens of texts get, over all recorded blocks and layers.
+
+    M is the attention matrix of eq. 4 of AttenHScore's paper.
 
     Attributes:
-        maxima: A float32 tensor per text: max over j > i, layers and heads of M_ji (the maximum of eq. 5).
+        maxima: A float32 tensor per text: max over j > i, layers and heads of M_ji (the maximum of its eq. 5).
         last: A float32 tensor per text: max over layers and heads of M_ni, for its last token n.
         layers: Number of recorded layers.
     """
@@ -41,7 +43,7 @@ class AttentionRecorder:
 
         Args:
             number: Number of the block.
-            weights: M = softmax(mask(Q R' / sqrt(d_k))), eq. 4, of the block: (heads, queries, keys).
+            weights: M = softmax(mask(Q R' / sqrt(d_k))), of the block: (heads, queries, keys).
         """
         if number == 0:
             self._heads += weights.shape[0]

@@ -27,7 +27,7 @@ Passage:
 {% for passage in context %}{{ passage }}
 {% endfor %}"""
 
-VALUE_INDEPENDENT_FIELDS = {"name", "model", "adapter", "trust_remote_code", "engine", "replicas", "in_ensemble", "flag_below"}
+EXCLUDED_FROM_IDENTITY = {"name", "model", "adapter", "trust_remote_code", "engine", "replicas", "in_ensemble", "flag_below"}
 """Settings that do not affect values, or that are identified elsewhere: the weights by their content, the engine by itself."""
 
 SCORE_FIELDS = {"name", "score", "window", "attention", "in_ensemble", "flag_below"}
@@ -62,7 +62,7 @@ class UncertaintyModelConfig(Model):
 
     def identity(self) -> dict[str, Any]:
         """Return the settings, except the weights, that affect its values, for the fingerprint."""
-        return {**self.model_dump(mode="json", exclude=VALUE_INDEPENDENT_FIELDS), **self.engine.identity()}
+        return {**self.model_dump(mode="json", exclude=EXCLUDED_FROM_IDENTITY), **self.engine.identity()}
 
     @field_validator("engine", mode="before")
     @classmethod
@@ -73,7 +73,9 @@ class UncertaintyModelConfig(Model):
 
 
 class Rerank(UncertaintyModelConfig):
-    """Re-ranking of passages by how well the question fits each: G of the question after the passage (eq. 6).
+    """Re-ranking of passages by how well the question fits each: G of the question after the passage.
+
+    G is eq. 6 of AttenHScore's paper (`pipeline.uncertainty.scores`).
 
     Attributes:
         name: Name in `usage`; no member may use it.

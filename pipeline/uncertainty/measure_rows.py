@@ -11,7 +11,7 @@ from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.model import PromptAndText, TextMeasurement, UncertaintyModel
-from ragassay.pipeline.uncertainty.prompt import has_question_placeholder
+from ragassay.pipeline.uncertainty.prompt import needs_question
 from ragassay.pipeline.uncertainty.prompted_text import PromptedText, SplitSentences, make_prompt, make_window_prompts
 from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity
 from ragassay.pipeline.uncertainty.scores import UncertaintyScore, compute_score
@@ -75,8 +75,8 @@ def measure_rows(
     windows = [_make_windows(row.row, members[0], encoder, model, split_sentences, own=own) for row in rows]
     results = [_make_result(row, row_windows, members, model) for row, row_windows in zip(rows, windows, strict=True)]
     if any(not member.score.compares_samples for member in members):
-        all_windows = [window for row_windows in windows for window in row_windows]
-        prompts = [window.prompt for window in all_windows]
+        all_windows = [text for row_windows in windows for text in row_windows]
+        prompts = [text.prompt for text in all_windows]
         if own:
             answers = model.generate([head for head, _ in prompts], members[0].max_tokens)
             prompts = [(head, answer) for (head, _), (answer,) in zip(prompts, answers, strict=True)]
@@ -105,7 +105,7 @@ def _make_result(
 
 
 def _lacks_question(row: Row, member: Uncertainty) -> bool:
-    return not row.question.strip() and has_question_placeholder(member)
+    return not row.question.strip() and needs_question(member)
 
 
 def _make_windows(
@@ -150,11 +150,11 @@ def _add_text_values(
             sentence_values = [
                 compute_score(
                     member.score,
-                    measurement.tokens.select(np.flatnonzero((window.token_ends > start) & (window.token_ends <= end))),
+                    measurement.tokens.select(np.flatnonzero((text.token_ends > start) & (text.token_ends <= end))),
                     member.window,
                     member.attention,
                 )
-                for window, measurement in measured
+                for text, measurement in measured
             ]
             result.sentence_values[member.name][i] = _find_highest(sentence_values)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from ragassay.pipeline.engines.plain_text import PlainTextEncoder
 from ragassay.pipeline.slm.prompt import PromptEncoder, apply_chat_template
-from ragassay.pipeline.slm.template import check_prompt, make_placeholder, render_placeholders
+from ragassay.pipeline.slm.template import check_prompt_template, make_placeholder, render_placeholders
 from ragassay.pipeline.uncertainty.config import UncertaintyModelConfig
 
 
@@ -14,7 +14,7 @@ def check_answer_prompt(model: UncertaintyModelConfig) -> None:
     Raises:
         ConfigError: The prompt is wrong.
     """
-    check_prompt(
+    check_prompt_template(
         f"{model.display_name}, with its {model.TEXT_VARIABLE} at the end",
         model.prompt + "{{ " + model.TEXT_VARIABLE + " }}",
         model.TEXT_VARIABLE,
@@ -42,6 +42,6 @@ def make_answer_encoder(model: UncertaintyModelConfig, tokenizer: Any) -> Prompt
     return PromptEncoder(tokenizer, PlainTextEncoder(tokenizer), render, model.TEXT_VARIABLE, chat=model.chat)
 
 
-def has_question_placeholder(model: UncertaintyModelConfig) -> bool:
+def needs_question(model: UncertaintyModelConfig) -> bool:
     """Return whether a model's prompt contains the row's question."""
     return make_placeholder("question") in render_placeholders(model.display_name, model.prompt, model.TEXT_VARIABLE, 1)

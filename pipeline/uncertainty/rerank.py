@@ -49,7 +49,7 @@ class RankedPassages(MeasurementCost):
 
 
 def compute_question_uncertainty(tokens: TokenStatistics, attention: AttentionWeighting) -> float:
-    """Compute the uncertainty of a question after a passage, eq. 6.
+    """Compute the uncertainty of a question after a passage: eq. 6 of AttenHScore's paper.
 
         G = -sum over x_i of the question of Atten(x_i) log p(x_i)
 

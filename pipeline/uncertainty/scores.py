@@ -1,7 +1,8 @@
 """Uncertainty scores of a text from the statistics of its tokens. All scores: higher = better supported.
 
-AttenHScore is eq. 1 to 5 of "Invoke Interfaces Only When Needed". The other scores are those that the paper compares it with. A
-text can be a sentence of a response: its tokens keep the statistics that they have within the whole response.
+AttenHScore is eq. 1 to 5 of "Invoke Interfaces Only When Needed" (AttenHScore's paper; all equations here are its). The other
+scores are those that the paper compares it with. A text can be a sentence of a response: its tokens keep the statistics that
+they have within the whole response.
 """
 
 from collections.abc import Callable

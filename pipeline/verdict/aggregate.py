@@ -20,7 +20,7 @@ class Mean(StrEnum):
 
 
 class PositivityPolicy(StrEnum):
-    """Policy that makes scores <= 0 positive; the source only states that they are "adjusted"."""
+    """Policy that makes scores <= 0 positive; the paper only states that they are "adjusted"."""
 
     CLIP = "clip"
     CDF = "cdf"
@@ -54,7 +54,7 @@ def make_positive(scores: Floats, policy: PositivityPolicy, *, epsilon: float, l
         policy: clip: max(z, epsilon). cdf: standard normal CDF of z, at least epsilon. shift: max(z - low, 0) + epsilon.
             none: z as it is.
         epsilon: Smallest value that the first three policies return; > 0.
-        low: Smallest ensemble score in the fitted data (`pipeline.verdict.normalize.find_lowest_score`), for shift.
+        low: Smallest ensemble score in the fitted data (`pipeline.verdict.ensemble.find_lowest_score`), for shift.
 
     Returns:
         Array of the same length; > 0 except under none.

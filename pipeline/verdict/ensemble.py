@@ -29,7 +29,10 @@ class NormalizationFit:
 
 
 def fit_detector(moments: Moments) -> NormalizationFit:
-    """Fit mu and sigma of a member that can lack values: without two different values, every z-score is 0."""
+    """Fit mu and sigma of a member that can lack values.
+
+    With no values, or only equal ones, sigma is 1 and every z-score is 0.
+    """
     if moments.low is None or moments.high == moments.low or moments.sigma == 0:
         return NormalizationFit(mu=moments.mean, sigma=1.0, count=moments.count, low=moments.mean)
     return NormalizationFit(mu=moments.mean, sigma=moments.sigma, count=moments.count, low=moments.low)
@@ -52,7 +55,9 @@ def fit_member(name: str, moments: Moments) -> NormalizationFit:
 def combine_members(
     values: Mapping[str, Floats], fits: Mapping[str, NormalizationFit], weights: Mapping[str, float] | None = None
 ) -> Floats:
-    """Compute the ensemble score of every sentence: the mean of the z-scores over the M members (eq. 4, 5).
+    """Compute the ensemble score of every sentence: the mean of the z-scores over the M members.
+
+    arXiv 2506.22486, eq. 4 and 5:
 
         s_ij = sum_m w_m (s_ij(m) - mu_m) / sigma_m / sum_m w_m,   w_m = 1/M unless a calibration has weights
 

@@ -1,9 +1,9 @@
 """Find the threshold that flags a given share of the scores: exactly, for any number and distribution of scores.
 
 A sketch with buckets of 1 % is not exact enough: under `shift` one outlier puts most scores into one bucket. So the scores are
-read several times. Each pass counts the scores of a range of keys in BINS equal bins; keys have the order of the scores. The
-next range is the bin that contains the threshold, until that bin contains a single key. Histograms of several partitions add
-up, and no pass needs more than BINS bins in memory. Three passes are enough for millions of scores.
+read several times. Scores are mapped to integers in the same order (keys). Each pass counts the keys of a range in BINS bins;
+the next range is the bin that contains the threshold, until that bin contains a single key. Histograms of several partitions
+add up, and no pass needs more than BINS bins in memory. Three passes are enough for millions of scores.
 """
 
 from collections.abc import Callable, Iterable

@@ -23,7 +23,7 @@ class Rule:
         epsilon: Smallest value that the policy returns.
         weights: Member -> weight in the ensemble, >= 0, sum 1; None for equal weights.
         sentence_fraction: Threshold of a sentence as a fraction of the response's threshold, above 0 and at most 1. A sentence
-            at or below it is flagged and decides the verdict. None: the mean alone decides, as in the source.
+            at or below it is flagged and decides the verdict. None: the mean alone decides, as in the paper.
     """
 
     fits: Mapping[str, NormalizationFit]
@@ -40,15 +40,15 @@ class RuleScores:
 
     Attributes:
         response: A score per response; NaN if none of its sentences has a score.
-        sentence: Ensemble score (eq. 5) of every sentence, in one array; NaN if no member has a value for it.
-        positive: Positive ensemble score of every sentence: the score of a response with only that sentence, by the mean.
-        ceiling: Upper bound of the response score that each sentence imposes.
+        sentence: Ensemble score of every sentence (arXiv 2506.22486, eq. 5), in one array; NaN if no member has a value for it.
+        sentence_positive: Sentence score after the positivity policy.
+        response_ceiling: Upper bound of the response score that each sentence imposes.
     """
 
     response: Floats
     sentence: Floats
-    positive: Floats
-    ceiling: Floats
+    sentence_positive: Floats
+    response_ceiling: Floats
 
 
 def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> RuleScores:
@@ -100,9 +100,9 @@ def flag_sentences(scores: RuleScores, counts: Ints, threshold: float) -> Bools:
     """
     if not len(counts):
         return np.zeros(0, dtype=bool)
-    lowest_of_response = np.fmin.reduceat(scores.positive, np.cumsum(counts) - counts)
+    lowest_of_response = np.fmin.reduceat(scores.sentence_positive, np.cumsum(counts) - counts)
     limit = np.where(scores.response <= threshold, np.fmax(lowest_of_response, threshold), -np.inf)
-    return (scores.ceiling <= threshold) | (scores.positive <= np.repeat(limit, counts))
+    return (scores.response_ceiling <= threshold) | (scores.sentence_positive <= np.repeat(limit, counts))
 
 
 def decide_verdicts(scores: Floats, threshold: float | Floats) -> pa.Array:

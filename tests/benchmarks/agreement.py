@@ -40,9 +40,9 @@ def score_prompts(slm: Slm, orders: list[list[int]], count: int, result: Any) ->
     prompts = build_handbook_prompts(builder, count)
     results = []
     for order in orders:
-        logprobs = engine.label_logprobs([prompts[i] for i in order], [*builder.yes, *builder.no]).logprobs
+        logprobs = engine.label_logprobs([prompts[i] for i in order], [*builder.yes_ids, *builder.no_ids]).logprobs
         yes_no = np.stack(
-            [np.logaddexp.reduce(part, axis=1) for part in np.split(logprobs, [len(builder.yes)], axis=1)], axis=1
+            [np.logaddexp.reduce(part, axis=1) for part in np.split(logprobs, [len(builder.yes_ids)], axis=1)], axis=1
         )
         in_prompt_order = np.empty_like(yes_no)
         in_prompt_order[order] = yes_no

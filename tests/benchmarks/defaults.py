@@ -122,7 +122,7 @@ def score_responses(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit
 def compute_precisions(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit]) -> Floats | None:
     """Compute the precision at each of SENTENCE_THRESHOLDS with equal weight of both labels; None without labels."""
     rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
-    positive = apply_rule(rule, rows.sentence_values, rows.sentence_counts).ceiling
+    positive = apply_rule(rule, rows.sentence_values, rows.sentence_counts).response_ceiling
     labeled = ~np.isnan(rows.sentence_truth) & ~np.isnan(positive)
     supported = rows.sentence_truth[labeled] == 1
     if supported.all() or not supported.any() or (rows.sentence_counts == 1).all():

@@ -37,7 +37,7 @@ def measure_serving(slm: Slm, count: int) -> float:
     engine = slm.load_engine(threads=multiprocessing.cpu_count())
     builder = PromptBuilder(slm, engine.tokenizer)
     prompts = sorted(build_handbook_prompts(builder, 2 * count))
-    labels = [*builder.yes, *builder.no]
+    labels = [*builder.yes_ids, *builder.no_ids]
     engine.label_logprobs(prompts[:8], labels)
     started = time.perf_counter()
     output = engine.label_logprobs(prompts[count:], labels)
@@ -62,10 +62,10 @@ def measure_training(slm: Slm, count: int) -> float:
     examples = read_examples(logs, LabelSource("label"), Columns(), builder, load_splitter("sentencizer", "en"), 4096)
     first, *groups = split_large_groups(examples.groups, PACK)[: TREES + 1]
     model = load_for_training(slm, rank=16, layers=16, seed=0)
-    run_trees(model, first.units, (builder.yes, builder.no))
+    run_trees(model, first.units, (builder.yes_ids, builder.no_ids))
     started = time.perf_counter()
     for group in groups:
-        run_trees(model, group.units, (builder.yes, builder.no))
+        run_trees(model, group.units, (builder.yes_ids, builder.no_ids))
     return sum(group.tokens for group in groups) / (time.perf_counter() - started)
 
 

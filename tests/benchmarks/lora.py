@@ -38,7 +38,7 @@ def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
     startup = time.perf_counter() - started
     builder = PromptBuilder(slm, load_tokenizer(slm))
     prompts = build_handbook_prompts(builder, 2 * count)
-    labels = [*builder.yes, *builder.no]
+    labels = [*builder.yes_ids, *builder.no_ids]
     request = None if merged else LoRARequest("adapter", 1, folder)
 
     def score(part: list[list[int]]) -> Any:
@@ -51,7 +51,7 @@ def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
     started = time.perf_counter()
     logprobs = score(prompts[count:])
     seconds = time.perf_counter() - started
-    yes, no = (np.logaddexp.reduce(part, axis=1) for part in np.split(logprobs, [len(builder.yes)], axis=1))
+    yes, no = (np.logaddexp.reduce(part, axis=1) for part in np.split(logprobs, [len(builder.yes_ids)], axis=1))
     result.put((startup, sum(map(len, prompts[count:])) / seconds, yes - no))
 
 

@@ -121,7 +121,7 @@ def _run_engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[P
     started = time.perf_counter()
     engine = EngineThread(lambda: slm.load_engine(os.cpu_count() or 1))
     builder = PromptBuilder(slm, engine.tokenizer)
-    labels = [*builder.yes, *builder.no]
+    labels = [*builder.yes_ids, *builder.no_ids]
     engine.warm_up(labels)
     start_up = time.perf_counter() - started
     prompts = order(list(dict.fromkeys(build_prompts(logs, slm, builder, engine.max_model_len))))
@@ -141,7 +141,7 @@ def run_ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     started = time.perf_counter()
     builder = PromptBuilder(slm, load_tokenizer(slm))
     prompts = list(dict.fromkeys(build_prompts(logs, slm, builder, slm.get_window())))
-    labels = [*builder.yes, *builder.no]
+    labels = [*builder.yes_ids, *builder.no_ids]
     args = engine_args(slm, slm.engine, prepare_model(slm), cpu=True, window=slm.get_window(), labels=6, gpus=0)
     model = args.pop("model")
     environment = {

@@ -105,7 +105,7 @@ def main() -> None:
     groups = split_large_groups(examples.groups, PACK)[: options.contexts]
     model = load_for_training(slm, rank=options.rank, layers=options.layers or None, seed=0)
     merged_forwards = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}
-    labels = (builder.yes, builder.no)
+    labels = (builder.yes_ids, builder.no_ids)
     count = sum(len(unit.prompts) for group in groups for unit in group.units)
     tokens = sum(group.tokens for group in groups)
     prompt_tokens = sum(len(prompt) for group in groups for unit in group.units for prompt in unit.prompts)

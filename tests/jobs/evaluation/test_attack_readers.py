@@ -23,7 +23,7 @@ from ragassay.jobs.output.snapshot import VERDICTS_ID_KEY, Snapshot, read_readab
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputRewritten
-from ragassay.pipeline.slm.reference_judge import Judge
+from ragassay.pipeline.slm.reference_judge import ReferenceJudge
 from ragassay.schemas.manifest import Manifest
 from tests.jobs.conftest import invoke, write_job
 from tests.jobs.evaluation.conftest import DAYS, job
@@ -274,7 +274,7 @@ def test_a_judge_is_not_asked_if_its_answers_cannot_be_written(scored: Path, mon
     rows = load_labeled(folder, read_member_values(read_manifest(folder)), LabelSource("label"), texts=True)
     monkeypatch.setattr(evaluate_module, "judge_rows", lambda *_: pytest.fail("the judge was asked"))
     fs = pafs.PyFileSystem(pafs.FSSpecHandler(ReadOnly(skip_instance_cache=True)))
-    judge = Judge(name="judge", model="m", base_url="http://127.0.0.1:1/v1")
+    judge = ReferenceJudge(name="judge", model="m", base_url="http://127.0.0.1:1/v1")
     with raises("evaluate.answers-not-writable"):
         ask_judge(judge, rows, Folder(fs, str(scored), str(scored)))
     assert open_output(str(scored)).read("judge/judge.json") is None

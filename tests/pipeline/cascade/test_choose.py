@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.cascade.choose import count_share_rows, select_most_doubtful
+from ragassay.pipeline.cascade.choose import round_down_share, select_most_doubtful
 
 ROW = st.tuples(st.integers(0, 2**40), st.one_of(st.floats(-3, 3), st.sampled_from([0.0, math.nan, math.inf])))
 ROWS = st.lists(ROW, unique_by=lambda row: row[0], max_size=40)
@@ -40,4 +40,4 @@ def test_the_selection_does_not_depend_on_the_order(
     ("share", "rows", "expected"), [(0.29, 100, 29), (0.7, 10, 7), (1.0, 3, 3), (0.0, 9, 0), (0.999, 1, 0)]
 )
 def test_a_share_is_exact_for_its_decimal_value(share: float, rows: int, expected: int) -> None:
-    assert count_share_rows(share, rows) == expected
+    assert round_down_share(share, rows) == expected

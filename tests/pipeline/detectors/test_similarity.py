@@ -16,7 +16,7 @@ from ragassay.pipeline.detectors.frequencies import (
     BUCKETS,
     DocumentFrequencies,
     count_frequencies,
-    hash_terms,
+    count_hashed_terms,
     merge_frequencies,
 )
 from ragassay.pipeline.detectors.similarity import compute_coverage, find_best_by_terms, find_best_by_vectors
@@ -34,9 +34,9 @@ def test_coverage_equals_that_computed_by_hand() -> None:
     frequencies = count_frequencies([["badge", "key"], ["badge"], ["floor"]])  # three documents; badge in two of them
     idf = {"badge": math.log(4 / 3) + 1, "key": math.log(4 / 2) + 1, "new": math.log(4 / 1) + 1}
     coverage = compute_coverage(
-        hash_terms([["badge", "new", "badge"], ["key"], [], ["new"]]),
+        count_hashed_terms([["badge", "new", "badge"], ["key"], [], ["new"]]),
         ints(0, 0, 0, 1),
-        hash_terms([["badge", "key"], ["floor"]]),
+        count_hashed_terms([["badge", "key"], ["floor"]]),
         frequencies,
     )
     assert coverage[[0, 1, 3]] == pytest.approx([idf["badge"] / (idf["badge"] + idf["new"]), 1.0, 0.0])
@@ -46,21 +46,21 @@ def test_coverage_equals_that_computed_by_hand() -> None:
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=9)), min_size=1, max_size=9))
 def test_term_buckets_equal_those_of_scikit_learn(lists: list[list[str]]) -> None:
     theirs = FeatureHasher(BUCKETS, input_type="string", alternate_sign=False).transform(lists).tocsr()
-    ours = hash_terms(lists)
+    ours = count_hashed_terms(lists)
     assert ours.shape == theirs.shape and (ours != theirs).nnz == 0
     assert (ours.indptr == theirs.indptr).all() and (ours.indices == theirs.indices).all()
 
 
 def test_empty_documents_have_no_terms() -> None:
-    assert hash_terms([]).shape == (0, BUCKETS)
-    assert hash_terms([[]]).nnz == 0
+    assert count_hashed_terms([]).shape == (0, BUCKETS)
+    assert count_hashed_terms([[]]).nnz == 0
 
 
 @given(documents, documents)
 def test_tfidf_cosine_equals_that_of_scikit_learn(texts: list[list[str]], parts: list[list[str]]) -> None:
     frequencies = count_frequencies(parts)
     best = find_best_by_terms(
-        hash_terms(texts), ints(*[0] * len(texts)), hash_terms(parts), ints(*[0] * len(parts)), frequencies
+        count_hashed_terms(texts), ints(*[0] * len(texts)), count_hashed_terms(parts), ints(*[0] * len(parts)), frequencies
     )
     if not any(parts):
         assert np.isnan(best.values).all()
@@ -69,7 +69,7 @@ def test_tfidf_cosine_equals_that_of_scikit_learn(texts: list[list[str]], parts:
     known = [[term for term in text if term in vectorizer.vocabulary_] for text in texts]
     if known != texts:  # scikit-learn ignores unknown terms in the length of a text
         return
-    for text, value, part in zip(texts, best.values, best.parts, strict=True):
+    for text, value, part in zip(texts, best.values, best.part_indices, strict=True):
         if not text:
             assert math.isnan(value) and part == -1
             continue
@@ -81,12 +81,16 @@ def test_tfidf_cosine_equals_that_of_scikit_learn(texts: list[list[str]], parts:
 def test_rows_are_compared_with_their_own_parts_only(first: list[list[str]], second: list[list[str]]) -> None:
     frequencies = count_frequencies(first + second)
     alone = find_best_by_terms(
-        hash_terms(first), ints(*[0] * len(first)), hash_terms(first), ints(*[0] * len(first)), frequencies
+        count_hashed_terms(first), ints(*[0] * len(first)), count_hashed_terms(first), ints(*[0] * len(first)), frequencies
     )
     rows = ints(*[0] * len(first), *[1] * len(second))
-    together = find_best_by_terms(hash_terms(first + second), rows, hash_terms(first + second), rows, frequencies)
+    together = find_best_by_terms(
+        count_hashed_terms(first + second), rows, count_hashed_terms(first + second), rows, frequencies
+    )
     assert together.values[: len(first)] == pytest.approx(alone.values, nan_ok=True)
-    assert (together.parts[: len(first)] == alone.parts).all() and (together.parts[len(first) :] != 0).all() | (len(first) == 0)
+    assert (together.part_indices[: len(first)] == alone.part_indices).all() and (
+        together.part_indices[len(first) :] != 0
+    ).all() | (len(first) == 0)
 
 
 @given(documents, documents, st.integers(1, 40), st.data())
@@ -99,14 +103,14 @@ def test_slices_do_not_change_the_result(
     names = [[" ".join(words) for words in lists] for lists in (texts, parts)]
 
     def compute_all() -> list[np.ndarray]:
-        terms = find_best_by_terms(hash_terms(texts), rows, hash_terms(parts), part_rows, frequencies)
+        terms = find_best_by_terms(count_hashed_terms(texts), rows, count_hashed_terms(parts), part_rows, frequencies)
         vectors = find_best_by_vectors(names[0], rows, names[1], part_rows, unit_vectors)
-        known = hash_terms(
+        known = count_hashed_terms(
             [word for part, part_row in zip(parts, part_rows, strict=True) if part_row == row for word in part]
             for row in range(3)
         )
-        shares = compute_coverage(hash_terms(texts), rows, known, frequencies)
-        return [terms.values, terms.parts, vectors.values, vectors.parts, shares]
+        shares = compute_coverage(count_hashed_terms(texts), rows, known, frequencies)
+        return [terms.values, terms.part_indices, vectors.values, vectors.part_indices, shares]
 
     expected = compute_all()
     with pytest.MonkeyPatch.context() as patch:
@@ -123,12 +127,12 @@ def unit_vectors(texts: list[str]) -> np.ndarray:
 def test_a_row_with_many_sentences_and_passages_needs_little_memory() -> None:
     texts, parts = ([[f"w{(7 * i + 31 * k) % 997}" for k in range(15)] for i in range(size)] for size in (300, 4000))
     frequencies, rows, part_rows = count_frequencies(parts), np.zeros(300, dtype=np.int64), np.zeros(4000, dtype=np.int64)
-    known = hash_terms([[word for part in parts for word in part]])
+    known = count_hashed_terms([[word for part in parts for word in part]])
     names = [[" ".join(words) + str(i) for i, words in enumerate(lists)] for lists in (texts, parts)]
     for compute in (
-        lambda: find_best_by_terms(hash_terms(texts), rows, hash_terms(parts), part_rows, frequencies),
+        lambda: find_best_by_terms(count_hashed_terms(texts), rows, count_hashed_terms(parts), part_rows, frequencies),
         lambda: find_best_by_vectors(names[0], rows, names[1], part_rows, unit_vectors),
-        lambda: compute_coverage(hash_terms(texts), rows, known, frequencies),
+        lambda: compute_coverage(count_hashed_terms(texts), rows, known, frequencies),
     ):
         tracemalloc.start()
         compute()
@@ -145,16 +149,20 @@ def test_merged_frequencies_equal_those_of_all_documents(a: list[list[str]], b: 
 
 
 def test_no_documents_have_no_frequencies() -> None:
-    assert hash_terms(iter([])).shape == (0, BUCKETS)
+    assert count_hashed_terms(iter([])).shape == (0, BUCKETS)
     assert count_frequencies([]).documents == 0 and (count_frequencies([]).idf == 1).all()
 
 
 def test_unknown_terms_lower_the_similarity() -> None:
     frequencies = DocumentFrequencies(0, count_frequencies([[]]).counts * 0)
     best = find_best_by_terms(
-        hash_terms([["key"], ["key", "new"]]), ints(0, 0), hash_terms([["floor"], ["key"]]), ints(0, 0), frequencies
+        count_hashed_terms([["key"], ["key", "new"]]),
+        ints(0, 0),
+        count_hashed_terms([["floor"], ["key"]]),
+        ints(0, 0),
+        frequencies,
     )
-    assert best.values == pytest.approx([1.0, math.sqrt(0.5)]) and list(best.parts) == [1, 1]
+    assert best.values == pytest.approx([1.0, math.sqrt(0.5)]) and list(best.part_indices) == [1, 1]
 
 
 def test_embeddings_are_compared_within_the_row() -> None:
@@ -162,7 +170,7 @@ def test_embeddings_are_compared_within_the_row() -> None:
     best = find_best_by_vectors(
         ["a", "a"], ints(0, 1), ["c", "b", "c"], ints(0, 0, 1), lambda t: np.array([vectors[x] for x in t])
     )
-    assert best.values == pytest.approx([0.6, 0.0]) and list(best.parts) == [1, 2]
+    assert best.values == pytest.approx([0.6, 0.0]) and list(best.part_indices) == [1, 2]
 
 
 def test_content_words_are_stemmed() -> None:

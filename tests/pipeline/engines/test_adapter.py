@@ -14,10 +14,10 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.training.adapter import write_adapter
 from ragassay.jobs.training.train import HeldOutMeasurement, Recipe
 from ragassay.pipeline.engines.adapter import BUNDLED_FOLDER
-from ragassay.pipeline.engines.prepare import find_own_adapter, identify_model, prepare_model
+from ragassay.pipeline.engines.prepare import find_checked_adapter, identify_model, prepare_model
 from ragassay.pipeline.engines.weights import identify_weights
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prompt import check_template
+from ragassay.pipeline.slm.prompt import check_slm_prompt
 from ragassay.pipeline.token_tree.attention import ATTENTION_NAME, register_attention
 from ragassay.pipeline.token_tree.tree import build_tree
 from ragassay.pipeline.training.trainable_model import compute_label_logprobs, load_for_training
@@ -114,8 +114,8 @@ def test_an_unknown_adapter_is_named() -> None:
 def test_the_bundled_adapters_have_valid_settings_and_licenses() -> None:
     for folder in BUNDLED_FOLDER.iterdir():
         slm = Slm(name="a", adapter=folder.name)
-        check_template(slm)
-        assert find_own_adapter(slm) == folder
+        check_slm_prompt(slm)
+        assert find_checked_adapter(slm) == folder
         assert "Licences".lower() in (folder / "README.md").read_text().lower()
 
 

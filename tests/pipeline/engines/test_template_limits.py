@@ -13,7 +13,7 @@ from ragassay.pipeline.engines.plain_text import PlainTextEncoder
 from ragassay.pipeline.engines.template_limits import TemplateLimitError, limit_steps, render_chat
 from ragassay.pipeline.engines.vllm_text import encode_chat
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prompt import apply_chat_template, check_template
+from ragassay.pipeline.slm.prompt import apply_chat_template, check_slm_prompt
 from tests.raises import raises
 
 LOOPS = {
@@ -61,7 +61,7 @@ def make_tokenizer(template: str, rendered: list[str]) -> Any:
 @pytest.mark.parametrize("hostile_template", [*LOOPS.values(), *GROWTH.values()], ids=[*LOOPS, *GROWTH])
 def test_attack_a_prompt_that_loops_or_grows_is_refused(hostile_template: str) -> None:
     with raises("prompt.unusable", member="SLM 'm'"):
-        check_template(Slm(name="m", prompt=hostile_template + VALID_PROMPT))
+        check_slm_prompt(Slm(name="m", prompt=hostile_template + VALID_PROMPT))
 
 
 @pytest.mark.parametrize("hostile_template", ["nested", "times", "output"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.plain_text import make_plain_tokenizer
 from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
-from ragassay.pipeline.slm.prompt import PADDING_MULTIPLE, PromptBuilder, check_template, needs_question
+from ragassay.pipeline.slm.prompt import PADDING_MULTIPLE, PromptBuilder, check_slm_prompt, needs_question
 from tests.raises import raises
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<repo_name>", "<jupyter_code>"]
@@ -116,7 +116,7 @@ def test_padding_adds_only_line_breaks_up_to_a_block_boundary(
 )
 def test_padding_is_allowed_only_once_before_the_sentence(prompt: str) -> None:
     with raises("prompt.order", optional="padding", judged="sentence"):
-        check_template(Slm(name="m", prompt=prompt))
+        check_slm_prompt(Slm(name="m", prompt=prompt))
 
 
 def test_a_model_without_a_line_break_token_is_refused(tokenizer: Any) -> None:
@@ -130,8 +130,8 @@ def test_a_model_without_a_line_break_token_is_refused(tokenizer: Any) -> None:
 
 
 def test_labels_are_all_single_token_spellings(builder: PromptBuilder, tokenizer: Any) -> None:
-    assert {tokenizer.decode([i]) for i in builder.yes} == {"Yes", "yes", " Yes", " yes"}  # YES is two tokens here
-    assert {tokenizer.decode([i]).strip().lower() for i in builder.no} == {"no"}
+    assert {tokenizer.decode([i]) for i in builder.yes_ids} == {"Yes", "yes", " Yes", " yes"}  # YES is two tokens here
+    assert {tokenizer.decode([i]).strip().lower() for i in builder.no_ids} == {"no"}
 
 
 def test_a_model_without_the_label_word_is_refused(tokenizer: Any) -> None:
@@ -155,7 +155,7 @@ def test_the_system_message_is_configurable(tokenizer: Any) -> None:
 @pytest.mark.parametrize("prompt", ["no sentence", "{{ sentence }} and {{ sentence }}"])
 def test_prompt_needs_the_sentence_once(prompt: str) -> None:
     with raises("prompt.judged-once"):
-        check_template(Slm(name="m", prompt=prompt))
+        check_slm_prompt(Slm(name="m", prompt=prompt))
 
 
 @pytest.mark.parametrize(
@@ -170,14 +170,14 @@ def test_prompt_needs_the_sentence_once(prompt: str) -> None:
 )
 def test_a_prompt_must_contain_every_text_whole(prompt: str, code: str) -> None:
     with raises(code):
-        check_template(Slm(name="m", prompt=prompt))
+        check_slm_prompt(Slm(name="m", prompt=prompt))
 
 
 def test_labels_beyond_ascii_are_the_right_token(tokenizer: Any) -> None:
-    assert {tokenizer.decode([i]) for i in PromptBuilder(Slm(name="m", supported=("é",)), tokenizer).yes} == {"é", " é"}
+    assert {tokenizer.decode([i]) for i in PromptBuilder(Slm(name="m", supported=("é",)), tokenizer).yes_ids} == {"é", " é"}
 
 
 @pytest.mark.parametrize("prompt", ["{{ sentence", "{{ sentence.__class__.__mro__ }}", "{% for p in context %}{{ sentence }}"])
 def test_prompt_is_sandboxed_and_checked(prompt: str) -> None:
     with raises("prompt.unusable", member="SLM 'm'"):
-        check_template(Slm(name="m", prompt=prompt))
+        check_slm_prompt(Slm(name="m", prompt=prompt))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from ragassay.pipeline.slm.reference_judge import Judge, JudgeAnswer, check_judge, judge_rows
+from ragassay.pipeline.slm.reference_judge import ReferenceAnswer, ReferenceJudge, check_reference_judge, judge_rows
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import HANDBOOK
 from tests.raises import raises
@@ -24,8 +24,8 @@ def error_reply(status: int, message: str = "no", **more: Any) -> Reply:
     return status, {"error": {"message": message, "type": "error", "param": None, "code": None, **more}}
 
 
-def make_judge(server: Server, **options: Any) -> Judge:
-    return Judge(**{"name": "j", "base_url": server.url, "model": "m", "retries": 0, **options})
+def make_judge(server: Server, **options: Any) -> ReferenceJudge:
+    return ReferenceJudge(**{"name": "j", "base_url": server.url, "model": "m", "retries": 0, **options})
 
 
 def message_text(body: dict[str, Any]) -> str:
@@ -67,7 +67,7 @@ def test_configured_words_decide(serve: Serve) -> None:
 
 def test_only_no_among_the_alternatives_is_zero(serve: Serve) -> None:
     server = serve(lambda body: completion({"No": 0.9, "Nope": 0.1}))
-    assert judge_rows(make_judge(server), [ROW]) == [JudgeAnswer(0.0, None, 41)]
+    assert judge_rows(make_judge(server), [ROW]) == [ReferenceAnswer(0.0, None, 41)]
 
 
 def test_an_answer_with_neither_word_is_null_not_zero(serve: Serve) -> None:
@@ -158,7 +158,7 @@ def test_an_unreachable_server_is_an_error() -> None:
         bound_socket.bind(("127.0.0.1", 0))  # bound, but not listening
         url = f"http://127.0.0.1:{bound_socket.getsockname()[1]}/v1"
         with raises("server.unreachable"):
-            judge_rows(Judge(name="j", base_url=url, model="m", retries=1), make_rows(30))
+            judge_rows(ReferenceJudge(name="j", base_url=url, model="m", retries=1), make_rows(30))
 
 
 @pytest.mark.parametrize("reply", ["<html>Welcome</html>", ["a", "list"], {"hello": "world"}])
@@ -276,7 +276,7 @@ def test_texts_are_never_logged(serve: Serve, caplog: pytest.LogCaptureFixture) 
 
 
 def test_no_rows_need_no_server() -> None:
-    assert judge_rows(Judge(name="j", base_url="http://127.0.0.1:9/v1", model="m"), []) == []
+    assert judge_rows(ReferenceJudge(name="j", base_url="http://127.0.0.1:9/v1", model="m"), []) == []
 
 
 def test_log_text_is_not_a_template_and_a_missing_question_is_empty(serve: Serve) -> None:
@@ -302,7 +302,7 @@ def test_log_text_is_not_a_template_and_a_missing_question_is_empty(serve: Serve
 def test_the_prompt_is_checked_before_anything_is_sent(serve: Serve, prompt: str, code: str) -> None:
     server = serve(lambda body: completion({"Yes": 0.5}))
     with raises(code):
-        check_judge(make_judge(server, prompt=prompt))
+        check_reference_judge(make_judge(server, prompt=prompt))
     with raises(code):
         judge_rows(make_judge(server, prompt=prompt), [ROW])
     assert not server.bodies
@@ -330,9 +330,9 @@ def test_the_prompt_is_checked_before_anything_is_sent(serve: Serve, prompt: str
 )
 def test_wrong_settings_are_refused(options: dict[str, Any]) -> None:
     good = {"name": "j", "base_url": "https://host:8000/v1", "model": "m"}
-    Judge.model_validate(good)
+    ReferenceJudge.model_validate(good)
     with pytest.raises(ValidationError):
-        Judge.model_validate({**good, **options})
+        ReferenceJudge.model_validate({**good, **options})
 
 
 def compute_reference(folder: str, prompts: list[str], top: int) -> list[tuple[float, float]]:
@@ -362,7 +362,7 @@ def test_a_real_server_returns_the_models_p_yes(embedded: str, vllm_server: tupl
     logs = pq.read_table(HANDBOOK).slice(0, 12).to_pylist()
     requests: list[tuple[str | None, list[str], str]] = [(r["question"], r["context"], r["response"]) for r in logs]
     plain = "Context: {{ context | join(' ') }}\nQuestion: {{ question }}\nResponse: {{ response }}\nSupported? Yes or No."
-    slm = Judge(name="slm", base_url=url, model="slm", prompt=plain, retries=0)
+    slm = ReferenceJudge(name="slm", base_url=url, model="slm", prompt=plain, retries=0)
     prompts = [f"Context: {' '.join(c)}\nQuestion: {q}\nResponse: {r}\nSupported? Yes or No." for q, c, r in requests]
     expected = compute_reference(embedded, prompts, slm.top_logprobs)  # while the server starts
     wait()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.protocol import EngineOutput
-from ragassay.pipeline.member_values import ValueKind, convert_logprobs
+from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -89,11 +89,11 @@ def test_a_long_context_uses_the_best_window(slm: Slm, builder: PromptBuilder, t
     assert result.windows > 1 and len(engine.calls[0]) == 2 * result.windows
     values: dict[Any, Any] = {}
     for prompt in engine.calls[0]:
-        out = engine.label_logprobs([prompt], [*builder.yes, *builder.no]).logprobs[0]
-        yes, no = (np.logaddexp.reduce(x) for x in np.split(out, [len(builder.yes)]))
+        out = engine.label_logprobs([prompt], [*builder.yes_ids, *builder.no_ids]).logprobs[0]
+        yes, no = (np.logaddexp.reduce(x) for x in np.split(out, [len(builder.yes_ids)]))
         sentence = tokenizer.decode(prompt).split("Statement: ")[1].split("\n")[0]
         values.setdefault(sentence, []).append(yes - no)
-    got = convert_logprobs(ValueKind.LOG_ODDS, result.log_p_yes, result.log_p_no)
+    got = compute_values_from_logprobs(ValueKind.LOG_ODDS, result.log_p_yes, result.log_p_no)
     assert got.tolist() == pytest.approx([max(values["Shop 1 opens."]), max(values["It closes."])])
 
 
@@ -142,9 +142,9 @@ def test_nan_is_an_error_and_not_a_score(slm: Slm, builder: PromptBuilder, token
 
 def test_kinds_of_values() -> None:
     yes, no = np.log([0.6, 0.1]), np.log([0.2, 0.1])
-    assert convert_logprobs(ValueKind.P_YES, yes, no) == pytest.approx([0.6, 0.1])
-    assert convert_logprobs(ValueKind.P_YES_SHARE, yes, no) == pytest.approx([0.75, 0.5])
-    assert convert_logprobs(ValueKind.LOG_ODDS, yes, no) == pytest.approx([np.log(3), 0])
+    assert compute_values_from_logprobs(ValueKind.P_YES, yes, no) == pytest.approx([0.6, 0.1])
+    assert compute_values_from_logprobs(ValueKind.P_YES_SHARE, yes, no) == pytest.approx([0.75, 0.5])
+    assert compute_values_from_logprobs(ValueKind.LOG_ODDS, yes, no) == pytest.approx([np.log(3), 0])
 
 
 def test_attach_appends_a_member_and_keeps_failed_rows(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:

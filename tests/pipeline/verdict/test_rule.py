@@ -61,9 +61,11 @@ def test_a_response_is_hallucinated_exactly_if_its_mean_or_a_sentence_is_at_its_
     rule = Rule({"a": NormalizationFit(0.0, 1.0, 9, -4.0)}, mean, policy, 0.01, sentence_fraction=fraction)
     scores = apply_rule(rule, {"a": flat}, counts)
     mean_only = apply_rule(replace(rule, sentence_fraction=None), {"a": flat}, counts)
-    flagged = np.array([part.any() for part in np.split(scores.ceiling <= tau, np.cumsum(counts)[:-1])])
+    flagged = np.array([part.any() for part in np.split(scores.response_ceiling <= tau, np.cumsum(counts)[:-1])])
     assert ((scores.response <= tau) == ((mean_only.response <= tau) | flagged)).all()
-    assert (mean_only.ceiling == scores.ceiling * fraction).all() or np.allclose(mean_only.ceiling, scores.ceiling * fraction)
+    assert (mean_only.response_ceiling == scores.response_ceiling * fraction).all() or np.allclose(
+        mean_only.response_ceiling, scores.response_ceiling * fraction
+    )
 
 
 @given(
@@ -84,7 +86,7 @@ def test_a_response_is_hallucinated_exactly_if_one_of_its_sentences_is_flagged(
     tau = data.draw(st.floats(0.01, 1) | st.sampled_from([x for x in scores.response if not math.isnan(x)] or [0.5]))
     flags = flag_sentences(scores, counts, tau)
     assert [part.any() for part in np.split(flags, np.cumsum(counts)[:-1])] == (scores.response <= tau).tolist()
-    assert not flags[np.isnan(flat)].any() and (flags >= (scores.ceiling <= tau)).all()
+    assert not flags[np.isnan(flat)].any() and (flags >= (scores.response_ceiling <= tau)).all()
     assert not flag_sentences(scores, counts, NAN).any()
 
 
@@ -102,5 +104,5 @@ def test_added_sentences_do_not_outweigh_a_flagged_sentence(
     padded = [*response, *padding]
     order.shuffle(padded)
     after = apply_rule(rule, {"a": np.array(padded)}, np.array([len(padded)]))
-    if (alone.ceiling <= tau).any():
+    if (alone.response_ceiling <= tau).any():
         assert after.response[0] <= tau
