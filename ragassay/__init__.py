@@ -148,9 +148,9 @@ def stages(
     from ragassay.jobs.api.resolve_settings import resolve_answer_settings
     from ragassay.jobs.api.row_stages import make_row_stages
     from ragassay.jobs.api.select_job import select_job
-    from ragassay.jobs.config.job import with_dtypes
+    from ragassay.jobs.config.job import resolve_dtypes
     from ragassay.jobs.runtime.dataflow import map_batches_options
 
-    selected_job = with_dtypes(select_job(job, history, fast=fast))
+    selected_job = resolve_dtypes(select_job(job, history, fast=fast))
     settings = resolve_answer_settings(selected_job, history, calibration)
     return [map_batches_options(stage) for stage in make_row_stages(selected_job, settings)]

@@ -1,4 +1,4 @@
-"""Check single answers: each gets the result of a run over it alone with the same calibration."""
+"""Check single answers. Each gets the result of a run whose only row it is, with the same calibration."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from ragassay.jobs.api.in_process import ReportStep, load_stages, run_stages
 from ragassay.jobs.api.resolve_settings import resolve_answer_settings
 from ragassay.jobs.api.row_stages import make_row_stages
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.config.job import Job, with_dtypes
+from ragassay.jobs.config.job import Job, resolve_dtypes
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
 
@@ -40,7 +40,7 @@ def check_answers(
         job = job.model_copy(update={"input": job.input.model_copy(update={"columns": Columns()})})
     columns = job.input.columns
     table = _make_table(answers, columns, job.members.need_question)
-    job = with_dtypes(job)
+    job = resolve_dtypes(job)
     settings = resolve_answer_settings(job, history, calibration)
     rows = run_stages(load_stages(make_row_stages(job, settings), report_step), table, report_step).to_pylist()
     used = {columns.question, columns.context, columns.response, columns.row_id}

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ragassay.jobs.api.in_process import load_stages, run_stages
 from ragassay.jobs.api.progress import Progress
-from ragassay.jobs.api.row_stages import add_verdicts
+from ragassay.jobs.api.row_stages import finalize_table
 from ragassay.jobs.api.table_rows import TABLE_NAME, make_table_logs, read_table_rows
-from ragassay.jobs.config.job import Job, with_dtypes
+from ragassay.jobs.config.job import Job, resolve_dtypes
 from ragassay.jobs.input.check_values import check_ids
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.scoring.frequencies import SAMPLE_ROWS, count_table_frequencies
@@ -46,7 +46,7 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     Raises:
         RagassayError: A column is missing or has a wrong type, a model can't be used, or nothing can be fitted.
     """
-    job = with_dtypes(job)
+    job = resolve_dtypes(job)
     check_input(job, make_table_logs(table))
     rows = read_table_rows(table, job.input.columns, make_redaction(job.input.redact))
     if job.input.columns.row_id in table.column_names:
@@ -60,7 +60,7 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     stages = load_stages(make_stages(scoring_job, get_frequencies), progress.report_step)
     raw = pa.concat_tables(_score_batches(stages, rows, progress))
     progress.report_step("deciding")
-    return add_verdicts(raw, _resolve_table_settings(job, raw))
+    return finalize_table(raw, _resolve_table_settings(job, raw))
 
 
 def _score_batches(stages: Sequence[Stage], rows: pa.Table, progress: Progress) -> Iterator[pa.Table]:
@@ -73,7 +73,7 @@ def _score_batches(stages: Sequence[Stage], rows: pa.Table, progress: Progress) 
 def _resolve_table_settings(job: Job, raw: pa.Table) -> VerdictSettings:
     """Resolve the settings of verdicts; the whole table is one partition."""
     batches = raw.select(["members", "status", "sentences"]).combine_chunks().to_batches()
-    stats: Mapping[str, Any] = {"": compute_stats(batches, job.members.values)}
+    stats: Mapping[str, Any] = {"": compute_stats(batches, job.members.value_kinds)}
     fingerprint = make_fingerprint(job)
     calibration = find_calibration(job, fingerprint)
     resolved = resolve_settings(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])

@@ -8,7 +8,7 @@ from ragassay.jobs.api import errors
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import BUNDLED
 from ragassay.jobs.output.calibration_file import check_calibration_scores, read_calibration
-from ragassay.jobs.output.fingerprint import find_differences, make_fingerprint, setting_of, shorten
+from ragassay.jobs.output.fingerprint import find_differences, find_setting, format_value, make_fingerprint
 from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.output.snapshot import read_readable_manifest
 from ragassay.jobs.scoring.frequencies import read_frequencies
@@ -64,7 +64,7 @@ def resolve_answer_settings(job: Job, history: str | None, calibration: str | No
     output = open_output(history) if history else None
     manifest = read_readable_manifest(output) if output else None
     if history and manifest:
-        _refuse_other_scores(history, manifest.fingerprint, fingerprint, job.members.values)
+        _refuse_other_scores(history, manifest.fingerprint, fingerprint, job.members.value_kinds)
     if job.verdict.calibration_file is not None:
         settings = _settings_from_file(job, job.verdict.calibration_file, fingerprint)
     elif output and manifest:
@@ -85,7 +85,7 @@ def resolve_answer_settings(job: Job, history: str | None, calibration: str | No
 def _settings_from_file(job: Job, uri: str, fingerprint: dict[str, Any]) -> AnswerSettings:
     calibration = read_calibration(uri)
     differences = _find_value_differences(calibration.fingerprint, fingerprint, calibration.members)
-    check_calibration_scores(uri, calibration, differences, job.members.values)
+    check_calibration_scores(uri, calibration, differences, job.members.value_kinds)
     return _combine_parts(job, calibration, f"{name_calibration(calibration)}, made for {calibration.target}", fingerprint)
 
 
@@ -95,12 +95,12 @@ def _settings_from_output(job: Job, output: Folder, manifest: Manifest) -> Answe
     calibration = _read_output_calibration(output, run.origins)
     has_probability = run.origins is not None and run.origins.probability is not None
     settings = restore_settings(run, RUN_ID, calibration.probability if calibration and has_probability else None)
-    if settings.values != job.members.values:
+    if settings.values != job.members.value_kinds:
         raise ConfigError(
             errors.OTHER_MEMBERS,
             output=output.uri,
             members=_format_members(settings.values),
-            job_members=_format_members(job.members.values),
+            job_members=_format_members(job.members.value_kinds),
         )
     settings = replace(settings, languages=choose_languages(job, manifest.fingerprint, calibration))
     source = f"the latest verdicts of {output.uri} (fit: {run.fit.source}; threshold: {run.threshold.source})"
@@ -161,7 +161,8 @@ def _refuse_other_scores(uri: str, stored: dict[str, Any], current: dict[str, An
     differences = _find_value_differences(stored, current, values)
     if differences:
         lines = [
-            f"  {setting_of(part)}: {shorten(old)} in the output, {shorten(new)} in the job" for part, old, new in differences
+            f"  {find_setting(part)}: {format_value(old)} in the output, {format_value(new)} in the job"
+            for part, old, new in differences
         ]
         raise ConfigError(errors.OTHER_SCORES, output=uri, lines="\n".join(lines))
 

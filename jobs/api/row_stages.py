@@ -48,7 +48,7 @@ def make_row_stages(job: Job, settings: AnswerSettings) -> list[Stage]:
         settings: Settings that the rows are judged with.
     """
     verdict_settings = settings.verdict_settings
-    judge = partial(add_verdicts, settings=verdict_settings)
+    judge = partial(finalize_table, settings=verdict_settings)
     verdict = FunctionStage("verdict", judge, ("members", "status", "sentences", "error"), pa.schema(SCORED_FIELDS))
     return [*make_scoring_stages(set_languages(job, verdict_settings.languages), settings.frequencies), verdict]
 
@@ -67,7 +67,7 @@ def make_scoring_stages(job: Job, frequencies: DocumentFrequencies | None) -> li
     return [FunctionStage("read", read_rows, (), LOGS), *stages]
 
 
-def add_verdicts(table: pa.Table, settings: VerdictSettings) -> pa.Table:
+def finalize_table(table: pa.Table, settings: VerdictSettings) -> pa.Table:
     """Convert the stages' output to rows of `scored/`.
 
     Args:

@@ -10,7 +10,7 @@ import typer
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import command_console, show_task
 from ragassay.jobs.cli.options import Config, Output, Partitions, Where, parse_where
-from ragassay.jobs.cli.page_path import find_page, name_unwritable
+from ragassay.jobs.cli.page_path import name_unwritable, resolve_page_path
 from ragassay.jobs.cli.panels import Panel
 from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.job import load_job
@@ -60,7 +60,7 @@ def review(
         from ragassay.jobs.report.review.rows import PageRow, read_page_rows
         from ragassay.jobs.report.review.sample import ReviewSample, count_passes, draw_sample
 
-        page_folder, name = find_page(open_output(output), out, "review")
+        page_folder, name = resolve_page_path(open_output(output), out, "review")
 
         def draw_rows(folder: Folder, manifest: Manifest) -> tuple[ReviewSample, list[PageRow]]:
             require_text(manifest, output, "`review`")
@@ -131,7 +131,7 @@ def export(
                     near_duplicates=near_duplicates,
                 )
 
-        # `export` checks all partitions before it creates the file, so a second attempt would find the file of the first.
+        # No second attempt here: it would find the file that the first one created.
         print_export(read_output(output, write, console, whole=False), file, console)
 
 
@@ -289,7 +289,7 @@ def explain(
             check_target_files,
             count_rejected_flags,
             write_feedback,
-            write_review,
+            write_judgment_file,
         )
         from ragassay.jobs.second_pass.explain.command import LOCK, ExplainOptions, explain_output
 
@@ -316,7 +316,9 @@ def explain(
                 )
                 console.print(f"feedback  {labels} responses with weak labels in {feedback}", markup=False)
             if review_file is not None:
-                written = read_output(output, lambda snapshot, _: write_review(snapshot, done.strategy, review_file), console)
+                written = read_output(
+                    output, lambda snapshot, _: write_judgment_file(snapshot, done.strategy, review_file), console
+                )
                 console.print(f"review  {written} explanations to judge in {review_file}", markup=False)
 
 

@@ -23,16 +23,16 @@ from ragassay.jobs.cli.options import (
     ShowAll,
     Slices,
     Where,
-    label_source,
-    member_limits,
-    parse_backfill,
+    make_label_source,
+    parse_scope,
+    read_job_limits,
 )
-from ragassay.jobs.cli.page_path import find_page, name_unwritable
+from ragassay.jobs.cli.page_path import name_unwritable, resolve_page_path
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
 from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.output.manifest import has_text, open_output
-from ragassay.jobs.scoring.backfill import ScoringOrder
+from ragassay.jobs.scoring.select_files import ScoringOrder
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.manifest import Manifest
@@ -81,11 +81,11 @@ def plan(
     """Estimate the rows, tokens, time and price of a run before it starts, and list what to fix first."""
     began = time.perf_counter()
     with command_console() as console:
-        from ragassay.jobs.forecast.command import plan_run
+        from ragassay.jobs.forecast.command import print_forecast
 
         if (gpus is None) != (gpu_tokens_per_second is None):
             raise ConfigError(errors.GPUS_WITHOUT_THROUGHPUT)
-        plan_run(
+        print_forecast(
             load_job(config),
             input_uri,
             console,
@@ -114,13 +114,13 @@ def run(
 ) -> None:
     """Score new logs and give every response a verdict."""
     with command_console() as console:
-        from ragassay.jobs.cli.run_summary import end_run
+        from ragassay.jobs.cli.run_summary import print_run_and_check_errors
         from ragassay.jobs.run import RunOptions, run_job
 
         job = load_job(config)
-        backfill = parse_backfill(partitions, order, budget_rows, budget_hours, fraction)
-        done = run_job(job, input_uri, output, console, RunOptions(backfill))
-        end_run(job, done, output, console)
+        scope = parse_scope(partitions, order, budget_rows, budget_hours, fraction)
+        done = run_job(job, input_uri, output, console, RunOptions(scope))
+        print_run_and_check_errors(job, done, output, console)
         if fail_on_drift and done.drift and done.drift.drifted:
             sys.exit(DRIFT_EXIT)
 
@@ -151,10 +151,10 @@ def report(
         from ragassay.jobs.verdicts.drift import check_drift
 
         job = load_job(config)
-        folder, name = find_page(open_output(output), out, "report")
-        source = label_source(label, labels, where, job.evaluation)
+        folder, name = resolve_page_path(open_output(output), out, "report")
+        source = make_label_source(label, labels, where, job.evaluation)
         source_in_logs = source if source and not source.file else None
-        limits = member_limits(config, job)
+        limits = read_job_limits(config, job)
 
         def make_page(snapshot: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
             values = read_member_values(manifest) if manifest.last_fit else {}

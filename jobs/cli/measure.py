@@ -17,9 +17,9 @@ from ragassay.jobs.cli.options import (
     ShowAll,
     Slices,
     Where,
-    label_source,
-    member_limits,
-    required_label_source,
+    make_label_source,
+    read_job_limits,
+    require_label_source,
 )
 from ragassay.jobs.cli.page_path import name_unwritable
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
@@ -72,7 +72,7 @@ def evaluate(
             print_unequal_sampling,
         )
 
-        source = required_label_source(label, labels, where, settings)
+        source = require_label_source(label, labels, where, settings)
 
         def run(folder: Folder, manifest: Manifest) -> Evaluation:
             with show_task("evaluating", unit="steps"):
@@ -112,7 +112,7 @@ def _evaluate_explanations(
 
     if len(slices or []) > 1 or (where and not label):
         raise ConfigError(errors.ONE_SLICE_OF_EXPLANATIONS)
-    truth = label_source(label, None, where, config)
+    truth = make_label_source(label, None, where, config)
     column = slices[0] if slices else None
     with show_task("evaluating", "explanations"):
         qualities = read_output(output, lambda folder, _: measure_explanations(folder, truth, column, judgments), console)
@@ -155,7 +155,7 @@ def calibrate(
 
         parsed_target, file = parse_target(target), prepare_calibration_target(open_output(output), out)
         settings = load_job(config).evaluation
-        source = label_source(label, labels, where, settings)
+        source = make_label_source(label, labels, where, settings)
 
         def run(folder: Folder, manifest: Manifest) -> Calibration:
             with show_task("calibrating", unit="fits"):
@@ -190,7 +190,7 @@ def estimate(
         from ragassay.jobs.evaluation.estimate import estimate as run_estimate
         from ragassay.jobs.report.tables import print_estimate
 
-        source = required_label_source(label, labels, where, load_job(config).evaluation)
+        source = require_label_source(label, labels, where, load_job(config).evaluation)
 
         def run(folder: Folder, manifest: Manifest) -> Estimate:
             with show_task("reading", total=count_rows(manifest), unit="rows"):
@@ -220,8 +220,8 @@ def compare(
         from ragassay.jobs.report.tables import print_comparison
 
         job = load_job(config)
-        source = label_source(label, None, None, job.evaluation)
-        limits = member_limits(config, job)
+        source = make_label_source(label, None, None, job.evaluation)
+        limits = read_job_limits(config, job)
 
         def run(folder: Folder, manifest: Manifest) -> MemberComparison:
             with show_task("comparing"):

@@ -10,7 +10,7 @@ from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.evaluation.labels import LabelSource, is_review_file
 from ragassay.jobs.output.partition_filter import parse_conditions
-from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder
+from ragassay.jobs.scoring.select_files import ScoringOrder, ScoringScope
 from ragassay.pipeline.errors import ConfigError
 
 LABEL = "label"
@@ -84,7 +84,7 @@ Slices = Annotated[
 ShowAll = Annotated[bool, typer.Option("--all", help="Show everything: every score, metric, comparison and explanation.")]
 
 
-def label_source(
+def make_label_source(
     label: str | None,
     labels: str | None,
     where: list[str] | None,
@@ -112,15 +112,15 @@ def label_source(
     return LabelSource(label, config.true_means, frozenset(config.ignore), config.sentence_labels, parse_where(where), labels)
 
 
-def required_label_source(
+def require_label_source(
     label: str | None, labels: str | None, where: list[str] | None, config: EvaluationConfig
 ) -> LabelSource:
-    """Return the source of the labels of a command, like `label_source`.
+    """Return the source of the labels of a command, like `make_label_source`.
 
     Raises:
         ConfigError: No labels are named, or the options contradict each other.
     """
-    source = label_source(label, labels, where, config)
+    source = make_label_source(label, labels, where, config)
     if source is None:
         raise ConfigError(errors.NO_LABELS)
     return source
@@ -141,9 +141,9 @@ def parse_where(where: list[str] | None) -> dict[str, str]:
     return pairs
 
 
-def parse_backfill(
+def parse_scope(
     partitions: list[str] | None, order: ScoringOrder, budget_rows: int | None, budget_hours: float | None, fraction: float
-) -> Backfill:
+) -> ScoringScope:
     """Return the part of the input that a command scores.
 
     Raises:
@@ -151,16 +151,16 @@ def parse_backfill(
     """
     if fraction <= 0:
         raise ConfigError(errors.EMPTY_FRACTION)
-    return Backfill(parse_conditions(partitions or []), order, budget_rows, budget_hours, fraction)
+    return ScoringScope(parse_conditions(partitions or []), order, budget_rows, budget_hours, fraction)
 
 
-def member_limits(config: str | None, job: Job) -> dict[str, float]:
+def read_job_limits(config: str | None, job: Job) -> dict[str, float]:
     """Return member -> the limit below which it flags a response; the limits of a job file replace those of the manifest.
 
-    Without a job file there are none: a job of defaults replaces nothing.
+    Without a job file the manifest's limits stay.
     SLMs are left out: an SLM's limit belongs to the value that the manifest names.
     """
     if config is None:
         return {}
     slms = {slm.name for slm in job.members.slms}
-    return {name: below for name, below in job.members.suspicious_below.items() if name not in slms and below is not None}
+    return {name: below for name, below in job.members.flag_limits.items() if name not in slms and below is not None}

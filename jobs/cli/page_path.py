@@ -7,7 +7,7 @@ from pyarrow.fs import FileType
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.runtime.endings import is_disk_full
-from ragassay.jobs.storage.folder import Folder, check_outside_output, file_location, locate_file
+from ragassay.jobs.storage.folder import Folder, check_outside_output, make_file_folder, open_file_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import OutputError
 
@@ -33,7 +33,7 @@ def name_unwritable(out: str | None) -> Iterator[None]:
         raise OutputError(errors.OUT_NOT_WRITABLE, path=out or "a file in OUTPUT", reason=error) from error
 
 
-def find_page(output: Folder, out: str | None, kind: str) -> tuple[Folder, str]:
+def resolve_page_path(output: Folder, out: str | None, kind: str) -> tuple[Folder, str]:
     """Return folder and name of the page to write.
 
     Args:
@@ -44,8 +44,8 @@ def find_page(output: Folder, out: str | None, kind: str) -> tuple[Folder, str]:
     Raises:
         OutputError: Another file has this path, or the page can't be written.
     """
-    folder, name = locate_file(out) if out else (output, f"{kind}.html")
-    page, uri = file_location(folder, name), folder.format_address(name)
+    folder, name = open_file_folder(out) if out else (output, f"{kind}.html")
+    page, uri = make_file_folder(folder, name), folder.format_address(name)
     check_outside_output(output, page, uri)
     check_writable(page, uri)
     info = page.fs.get_file_info(page.root)

@@ -16,7 +16,7 @@ _SHOWN_FILES = 5
 """Files that a line of the summary names."""
 
 
-def end_run(job: Job, run: Run, output: str, console: Console) -> None:
+def print_run_and_check_errors(job: Job, run: Run, output: str, console: Console) -> None:
     """Print the summary of a run, and fail the command if this program failed on too many rows.
 
     Raises:
@@ -110,7 +110,7 @@ def traces_text(counts: Mapping[str, int]) -> str:
     )
     notes = ", ".join(f"{n:,} {note}" for note, n in sorted(counts.items()) if note not in main_counts and n)
     more = [f"{counts[name]:,} {name}" for name in main_counts[1:] if counts.get(name)]
-    return f"{counts.get('traces', 0):,} staged" + (f" ({notes})" if notes else "") + f"; {', '.join(more)}"
+    return f"{counts.get('traces', 0):,} converted" + (f" ({notes})" if notes else "") + f"; {', '.join(more)}"
 
 
 def _rows(run: Run) -> list[tuple[str, str]]:

@@ -19,12 +19,12 @@ from ragassay.jobs.cli.options import (
     Logs,
     Output,
     Partitions,
-    parse_backfill,
-    required_label_source,
+    parse_scope,
+    require_label_source,
 )
 from ragassay.jobs.cli.panels import Panel
 from ragassay.jobs.config.job import load_job
-from ragassay.jobs.scoring.backfill import ScoringOrder
+from ragassay.jobs.scoring.select_files import ScoringOrder
 
 steps = Panel("Steps and models")
 
@@ -42,13 +42,13 @@ def score(
 ) -> None:
     """Score new logs into OUTPUT/raw, without verdicts."""
     with command_console() as console:
-        from ragassay.jobs.cli.run_summary import end_run
+        from ragassay.jobs.cli.run_summary import print_run_and_check_errors
         from ragassay.jobs.run import RunOptions, score_job
 
         job = load_job(config)
-        backfill = parse_backfill(partitions, order, budget_rows, budget_hours, fraction)
-        done = score_job(job, input_uri, output, console, RunOptions(backfill))
-        end_run(job, done, output, console)
+        scope = parse_scope(partitions, order, budget_rows, budget_hours, fraction)
+        done = score_job(job, input_uri, output, console, RunOptions(scope))
+        print_run_and_check_errors(job, done, output, console)
 
 
 @steps.add("fit audit/")
@@ -65,12 +65,12 @@ def fit(output: Output, config: Config = None) -> None:
 def finalize(output: Output, config: Config = None, calibration: Calibration = None) -> None:
     """Give every scored response a verdict under new settings or a calibration, without a model."""
     with command_console() as console:
-        from ragassay.jobs.cli.run_summary import end_run
+        from ragassay.jobs.cli.run_summary import print_run_and_check_errors
         from ragassay.jobs.run import finalize_job
 
         job = load_job(config).with_calibration(calibration)
         done = finalize_job(job, output, console)
-        end_run(job, done, output, console)
+        print_run_and_check_errors(job, done, output, console)
 
 
 @steps.add("prepare --config job.yaml")
@@ -81,7 +81,7 @@ def prepare(config: Config = None) -> None:
         from ragassay.pipeline.slm.config import Slm
 
         job = load_job(config)
-        for model in (*job.scoring_slms, *job.members.reading_models):
+        for model in (*job.scoring_slms, *job.members.models_without_slms):
             is_served = isinstance(model, Slm) and model.engine.IS_SERVED
             with show_task("preparing", model.name):
                 location = "at its server" if is_served else prepare_model(model)
@@ -132,7 +132,7 @@ def tune(
             job,
             choose_slm(job.members.slms if config else (UNTUNED,), slm, settings.base, adapter),
             data,
-            required_label_source(label, labels, None, job.evaluation),
+            require_label_source(label, labels, None, job.evaluation),
             out,
             settings.recipe,
             held_out=settings.held_out,

@@ -63,7 +63,7 @@ class InputConfig(Section):
     Attributes:
         columns: Names of our columns in the logs.
         preset: Tool whose exported traces are the input; null reads logs.
-        hold_days: Age in days, measured by newer data, after which an unfinished trace is taken as it is.
+        hold_days: An unfinished trace is used once the export has data that is this many days newer.
         version: Version of a Delta or Lance table, or snapshot id of an Iceberg table; null reads the latest.
         since: Version or snapshot of a table; only rows added after it are read. null continues after what OUTPUT contains, and
             reads all rows if OUTPUT contains none of the table.

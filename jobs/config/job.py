@@ -58,7 +58,7 @@ class Job(Section):
         return self
 
     @model_validator(mode="after")
-    def _staged_traces_contain_text(self) -> "Job":
+    def _converted_traces_contain_text(self) -> "Job":
         settings = {"output.drop_text": self.output.drop_text, "input.redact": self.input.redact}
         conflicting = [name for name, setting in settings.items() if setting is not None]
         if self.input.preset is not None and conflicting:
@@ -119,7 +119,7 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
     job = check_settings(Job, data, where)
     for slm in job.scoring_slms:
         check_slm_prompt(slm)
-    for model in job.members.reading_models:
+    for model in job.members.models_without_slms:
         check_answer_prompt(model)
     if job.evaluation.reference is not None:
         check_reference_judge(job.evaluation.reference)
@@ -129,21 +129,21 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
 _Local = TypeVar("_Local", Slm, Uncertainty, Rerank)
 
 
-def with_dtypes(job: Job) -> Job:
+def resolve_dtypes(job: Job) -> Job:
     """Return a job whose models' dtypes are resolved on this machine, so that all of its replicas compute alike."""
     members, judge = job.members, job.escalation.judge
     resolved = {
-        "slms": tuple(map(_with_dtype, members.slms)),
-        "uncertainty": tuple(map(_with_dtype, members.uncertainty)),
-        "rerank": members.rerank and _with_dtype(members.rerank),
+        "slms": tuple(map(_resolve_dtype, members.slms)),
+        "uncertainty": tuple(map(_resolve_dtype, members.uncertainty)),
+        "rerank": members.rerank and _resolve_dtype(members.rerank),
     }
     return job.model_copy(
         update={
             "members": members.model_copy(update=resolved),
-            "escalation": job.escalation.model_copy(update={"judge": judge and _with_dtype(judge)}),
+            "escalation": job.escalation.model_copy(update={"judge": judge and _resolve_dtype(judge)}),
         }
     )
 
 
-def _with_dtype(member: _Local) -> _Local:
+def _resolve_dtype(member: _Local) -> _Local:
     return member.model_copy(update={"engine": member.engine.resolve(member.replicas.num_gpus)})

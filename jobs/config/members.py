@@ -68,7 +68,7 @@ class MembersConfig(Section):
     def _rerank_is_used(self) -> "MembersConfig":
         if self.rerank is None:
             return self
-        if self.rerank.name in self.values:
+        if self.rerank.name in self.value_kinds:
             raise PydanticCustomError(
                 "config.rerank-name",
                 "no member can be named '{name}' next to members.rerank: rename it",
@@ -83,7 +83,7 @@ class MembersConfig(Section):
 
     @model_validator(mode="after")
     def _weights_match_members(self) -> "MembersConfig":
-        names = [name for name in self.values if name not in self.outside_ensemble]
+        names = [name for name in self.value_kinds if name not in self.outside_ensemble]
         if self.weights and set(self.weights) != set(names):
             raise PydanticCustomError(
                 "config.weights-of-members",
@@ -103,8 +103,8 @@ class MembersConfig(Section):
         return [member.name for member in self.all]
 
     @property
-    def values(self) -> dict[str, str]:
-        """Member -> kind of its value that is normalized."""
+    def value_kinds(self) -> dict[str, str]:
+        """Member -> which of its values is normalized, such as `mean_logprob`."""
         return {member.name: member.value for member in self.all}
 
     @property
@@ -113,22 +113,22 @@ class MembersConfig(Section):
         return {member.name for member in (*self.uncertainty, *self.detectors) if not member.in_ensemble}
 
     @property
-    def ensemble_values(self) -> dict[str, str]:
+    def ensemble_value_kinds(self) -> dict[str, str]:
         """Member of the ensemble -> kind of its value that is normalized."""
-        return {name: value for name, value in self.values.items() if name not in self.outside_ensemble}
+        return {name: value for name, value in self.value_kinds.items() if name not in self.outside_ensemble}
 
     @property
     def ensemble_weights(self) -> dict[str, float] | None:
         """Member -> weight; the weights sum to 1, members outside the ensemble have 0. None if all are equal."""
         if self.weights:
             total = sum(self.weights.values())
-            return {name: self.weights.get(name, 0.0) / total for name in self.values}
+            return {name: self.weights.get(name, 0.0) / total for name in self.value_kinds}
         outside = self.outside_ensemble
-        share = 1 / (len(self.values) - len(outside))
-        return {name: 0.0 if name in outside else share for name in self.values} if outside else None
+        share = 1 / (len(self.value_kinds) - len(outside))
+        return {name: 0.0 if name in outside else share for name in self.value_kinds} if outside else None
 
     @property
-    def suspicious_below(self) -> dict[str, float | None]:
+    def flag_limits(self) -> dict[str, float | None]:
         """Member -> value of a response below which this member alone finds it suspicious; None without such a limit."""
         return {member.name: member.suspicious_below for member in self.all}
 
@@ -150,7 +150,7 @@ class MembersConfig(Section):
         return groups
 
     @property
-    def reading_models(self) -> tuple[UncertaintyModelConfig, ...]:
+    def models_without_slms(self) -> tuple[UncertaintyModelConfig, ...]:
         """All models of uncertainty scores and of re-ranking."""
         return (*self.uncertainty, *([self.rerank] if self.rerank else []))
 

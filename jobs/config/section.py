@@ -1,4 +1,4 @@
-"""The base class of everything in a job file that is not a model, a detector or an engine."""
+"""The base class of the sections of a job file. Members and engines have base classes in `pipeline`."""
 
 from pydantic import BaseModel, ConfigDict
 

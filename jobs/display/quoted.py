@@ -38,7 +38,7 @@ def summarize_values(values: Collection[str]) -> str:
     """
     labels = sorted(value for value in values if len(value) <= MAX_LABEL_CHARS and "\n" not in value)
     count = f"{len(values):,} distinct value{'s' if len(values) != 1 else ''}"
-    if len(labels) < len(values):  # one long text makes this a column of texts, whose short values are texts too
+    if len(labels) < len(values):  # one long value means a column of log texts; then short values are not quoted either
         return f"{count}, texts of up to {max(map(len, values)):,} characters"
     ellipsis = ", …" if len(labels) > MAX_QUOTED_VALUES else ""
     return f"{count}: {', '.join(map(repr, labels[:MAX_QUOTED_VALUES]))}{ellipsis}"

@@ -55,8 +55,8 @@ class CascadeCurve:
         labeled: Labeled responses with an ensemble score.
         points: One point per share of `rows`, in that order.
         orders: Order (uncertainty, the members, random as the mean over seeds) -> metric -> its value at each share.
-        sufficient_share: Metric -> the smallest share that no larger share beats significantly: no paired difference has a 95
-            % interval above 0. Null without resamples.
+        sufficient_share: Metric -> the smallest share that is not significantly worse than any larger share: no paired
+            difference has a 95 % interval above 0. Null without resamples.
     """
 
     judge: str

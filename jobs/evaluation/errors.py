@@ -1,4 +1,4 @@
-"""Messages of the errors that evaluation raises."""
+"""Messages of the errors of labels and evaluation; `report` and `export` read labels too."""
 
 from ragassay.pipeline.errors import Message
 

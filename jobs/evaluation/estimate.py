@@ -51,7 +51,7 @@ MAX_UNDECIDED_SHARE = 0.1
 """Share of the reviewed responses that may lack a label without a note."""
 
 MIN_CHANCE = 1e-4
-"""Probability below which a difference between sample and rows is not taken for chance."""
+"""A note appears if chance alone explains the difference between sample and rows with less than this probability."""
 
 MAX_COVERAGE_ERROR = 0.1
 """Relative difference between the rows that labels represent and the scored rows that needs no note."""

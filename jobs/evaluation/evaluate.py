@@ -260,7 +260,7 @@ def evaluate(
         scores[AS_CASCADE] = compute_cascade_margins(rows, manifest.judge.flags_below)
     if judge is not None:
         require_text(manifest, output.uri, "a judge")
-        scores[f"{JUDGE_PREFIX}{judge.name}, whole response"] = ask_judge(judge, rows, output)
+        scores[f"{JUDGE_PREFIX}{judge.name}, whole response"] = ask_reference_model(judge, rows, output)
     scores |= score_baselines(rows)
     sentence_scores = score_sentences(rows, rule)
     comparisons = list(_list_comparisons(rows.labels))
@@ -532,7 +532,7 @@ def compare_auroc(
     return result
 
 
-def ask_judge(judge: ReferenceJudge, rows: LabeledResponses, output: Folder) -> Floats:
+def ask_reference_model(judge: ReferenceJudge, rows: LabeledResponses, output: Folder) -> Floats:
     """Return P(supported) of every response by a served judge; NaN if it has no answer.
 
     OUTPUT/judge/NAME.json keeps answers and errors under a hash of judge and texts. Only missing answers and errors are asked

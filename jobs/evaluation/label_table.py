@@ -21,7 +21,7 @@ from ragassay.jobs.evaluation.labels import (
     parse_labels,
 )
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
-from ragassay.jobs.storage.folder import locate_file, read_user_table
+from ragassay.jobs.storage.folder import open_file_folder, read_user_table
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.review import MIN_PROBABILITY, ReviewLabel, ReviewLine
 
@@ -47,10 +47,10 @@ LABEL_SCHEMA = pl.Schema(
 )
 """One row per labeled item.
 
-An item is a response, if `start` and `end` are null. Otherwise it is the characters [start, end) of a response, with one row
-per `sentence` (from 0) that they touch and one without a sentence. `label` is a `Label`; null if the annotator looked at the
-item but gave none. `row_key` is null if the output has no such row, `partition` if the file names none. `weak` marks a model's
-opinions. `line_count` counts the lines on the same item.
+An item is a response, if `start` and `end` are null. Otherwise it is a span: the characters [start, end) of a response. A span
+has one row per `sentence` (from 0) that it touches, plus one row whose `sentence` is null. `label` is a `Label`; null if the
+annotator looked at the item but gave none. `row_key` is null if the output has no such row, `partition` if the file names none.
+`weak` marks a model's opinions. `line_count` counts the lines on the same item.
 """
 
 END_OF_RESPONSE = 2**40
@@ -184,7 +184,7 @@ def read_review_lines(uri: str) -> pl.DataFrame:
     Raises:
         InputError: The file, or a line of it, can't be read.
     """
-    folder, name = locate_file(uri)
+    folder, name = open_file_folder(uri)
     try:
         text = folder.read(name)
     except (OSError, UnicodeDecodeError) as error:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 
 from ragassay.jobs.export import errors
-from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, make_examples, make_messages
+from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, make_parquet_examples, make_trl_examples
 from ragassay.jobs.export.flagged import FLAGGED_SCHEMA, list_flagged_sentences
 from ragassay.jobs.export.pairs import make_pairs
 from ragassay.jobs.export.reviewers import make_argilla_records, make_label_studio_tasks
@@ -125,8 +125,8 @@ def _nothing_to_write(output: Folder, export_format: ExportFormat, tally: Export
 
 
 _MAKERS: dict[ExportFormat, Callable[[RowReader, ExportOptions, ExportTally], Iterator[Row]]] = {
-    ExportFormat.MESSAGES: make_messages,
-    ExportFormat.PARQUET: make_examples,
+    ExportFormat.MESSAGES: make_trl_examples,
+    ExportFormat.PARQUET: make_parquet_examples,
     ExportFormat.DPO: make_pairs,
     ExportFormat.FLAGGED: list_flagged_sentences,
     ExportFormat.LABEL_STUDIO: make_label_studio_tasks,

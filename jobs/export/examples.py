@@ -39,7 +39,7 @@ EXAMPLE_SCHEMA = pa.schema(
 )
 
 
-def make_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+def make_parquet_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
     """Make an example with messages from each row that passes."""
     similarity = options.near_duplicates
     repeated = set() if similarity is None else _find_near_duplicates(read, options, similarity)
@@ -53,9 +53,9 @@ def make_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -
         yield {**row, "messages": [*make_prompt_messages(row, options), make_response_message(row)]}
 
 
-def make_messages(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+def make_trl_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
     """Make examples in TRL's conversational format."""
-    for row in make_examples(read, options, tally):
+    for row in make_parquet_examples(read, options, tally):
         yield {"messages": row["messages"], "score": finite_or_none(row["score"]), "provenance": make_provenance(row)}
 
 

@@ -138,7 +138,7 @@ def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str)
     return write_parquet(open_folder(dest), chain(labels(), verify_unchanged(output)), FEEDBACK_SCHEMA)
 
 
-def write_review(output: Folder, strategy: str, dest: str) -> int:
+def write_judgment_file(output: Folder, strategy: str, dest: str) -> int:
     """Write explanations for people to judge; see `jobs.evaluation.explanation_quality.JUDGMENT_SCHEMA`.
 
     Returns:

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from rich.console import Console
 
-from ragassay.jobs.config.job import Job, with_dtypes
+from ragassay.jobs.config.job import Job, resolve_dtypes
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.forecast.count import count_segments
 from ragassay.jobs.forecast.estimate import Forecast, forecast_run, format_forecasts
@@ -20,7 +20,7 @@ from ragassay.jobs.progress.bar_state import format_duration
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import RunOptions, make_plan
 from ragassay.jobs.scoring.frequencies import count_table_frequencies
-from ragassay.jobs.scoring.register import check_input, check_models
+from ragassay.jobs.scoring.register import check_input, prepare_models
 from ragassay.jobs.scoring.stages import make_detect_stage, make_split_stage
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.languages import resolve_languages
@@ -30,7 +30,7 @@ from ragassay.pipeline.text.redact import make_redaction, redact_rows
 from ragassay.schemas.columns import passthrough_name
 
 
-def plan_run(
+def print_forecast(
     job: Job,
     input_uri: str,
     console: Console,
@@ -65,7 +65,7 @@ def plan_run(
     Raises:
         RagassayError: The input or a model can't be used, or the output belongs to another job.
     """
-    job = with_dtypes(job)
+    job = resolve_dtypes(job)
     with ExitStack() as resources:
         with task(progress_console, "checking", "logs"):
             logs = resources.enter_context(preview_job_logs(job.input, input_uri))
@@ -75,10 +75,10 @@ def plan_run(
             run_plan = make_plan(job, logs, open_folder(output_uri or new_output), RunOptions())
         job, setup_seconds = run_plan.job, time.perf_counter() - started_at
         if trial_seconds:
-            for member in (*(slm for slm in job.members.slms if not slm.engine.IS_SERVED), *job.members.reading_models):
+            for member in (*(slm for slm in job.members.slms if not slm.engine.IS_SERVED), *job.members.models_without_slms):
                 prepare_model(member)  # happens once per machine, so it does not count as time of the run
             check_started_at = time.perf_counter()
-            check_models(job)
+            prepare_models(job)
             setup_seconds += time.perf_counter() - check_started_at
         with task(progress_console, "reading", "sample"):
             segments, cpu_seconds = _split_sample(job, logs, sample_rows)

@@ -43,9 +43,9 @@ class Workload:
         prompts: Distinct prompts.
         prompt_tokens: Their tokens, with shared prefixes counted in every prompt; for a served model estimated at 4 bytes per
             token.
-        computed_tokens: Tokens that one of our engines computes if its prefix cache never evicts.
-        distinct_tokens: Tokens of the prefix trees of the calls: what the engine would compute if every shared prefix of a call
-            were computed once.
+        computed_tokens: Tokens that one of our engines computes. Its prefix cache, assumed never to evict, reuses whole blocks
+            of all earlier calls.
+        distinct_tokens: Tokens that it would compute if every prefix that prompts of one call share were computed once.
         windowed_rows: Rows whose context has several windows.
         too_long_rows: Rows that leave no room for a context.
         answer_tokens: Tokens of typical answers of a served model.

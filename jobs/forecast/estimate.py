@@ -93,8 +93,8 @@ def forecast_run(
 ) -> list[Forecast]:
     """Extrapolate a sample to the logs, by rows.
 
-    All pools start and work at the same time, so the slowest one sets the pace. A block passes the pools in turn, so with few
-    blocks the other pools add their time for one block.
+    All pools start and work at the same time, so the slowest one sets the pace. With few blocks the pools do not overlap fully;
+    then the time of one block in each other pool is added.
 
     Args:
         job: The job.

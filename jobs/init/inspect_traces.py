@@ -1,4 +1,4 @@
-"""Detect an export of traces: only the tool that wrote its records has records of this form."""
+"""Recognize the tool that wrote a trace export by the form of its records."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from ragassay.jobs.init.inspect_logs import Findings, describe_size
 from ragassay.jobs.init.names import SYNONYMS, ColumnRole, split_name
 from ragassay.jobs.init.sample_columns import pick_evenly
 from ragassay.jobs.input import LogFile, Logs
-from ragassay.jobs.integrations.traces.parse_spans import RECORD_ERRORS, read_spans
+from ragassay.jobs.integrations.traces.parse_spans import RECORD_ERRORS, parse_spans
 from ragassay.jobs.integrations.traces.presets import PRESETS
 from ragassay.jobs.integrations.traces.read_export import ExportRecord, UnreadablePart, find_export_files, read_records
 from ragassay.jobs.integrations.traces.span import RETRIEVAL_KINDS, Span, SpanKind
@@ -132,6 +132,6 @@ def _is_log_row(record: ExportRecord) -> bool:
 
 def _parse_spans(preset: str, record: ExportRecord) -> list[Span]:
     try:
-        return list(read_spans(PRESETS[preset], record))
+        return list(parse_spans(PRESETS[preset], record))
     except RECORD_ERRORS:
         return []

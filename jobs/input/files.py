@@ -128,7 +128,7 @@ class Logs:
         unreadable: Files that can't be read.
         folders: Folders that were searched: real path -> path by which the folder was reached.
         pattern: Pattern that paths on the file system must match, if the input is a glob.
-        any_name_pattern: Pattern that a path must match if its file name is not known yet.
+        any_name_pattern: As `pattern`, but accepts any file name in the folders that the glob reaches.
         passthrough: Schema of the pass-through columns and the partition keys, with their names in the output.
         partition_keys: Hive keys, in order.
         source: Version of the table that was read; None for files.

@@ -120,8 +120,8 @@ def _find_files(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
 def _compile_patterns(base: str, glob: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return two patterns for a glob below a folder.
 
-    The first matches the glob's files and everything below its folders. The second matches what the glob would match if its
-    last part had another name; with `**`, it matches everything.
+    The first matches the glob's files and everything below its folders. The second also accepts
+    any file name in the folders that the glob reaches; with `**`, it matches everything.
     """
     exact = compile_glob(base, glob)
     parent, slash, last = glob.rpartition("/")

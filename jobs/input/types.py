@@ -74,7 +74,7 @@ def map_children(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.
 
 
 def _offsets(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the offsets of an array's lists into its flattened values, which contain nothing for null lists."""
+    """Return the offsets of an array's lists into its flattened values. A null list has no values there, so its length is 0."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), kind)
 

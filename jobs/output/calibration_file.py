@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragassay.jobs.output import errors
-from ragassay.jobs.output.fingerprint import find_differences, setting_of
-from ragassay.jobs.storage.folder import Folder, check_outside_output, file_location, locate_file
+from ragassay.jobs.output.fingerprint import find_differences, find_setting
+from ragassay.jobs.storage.folder import Folder, check_outside_output, make_file_folder, open_file_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
@@ -24,7 +24,7 @@ def read_calibration(uri: str) -> Calibration:
     Raises:
         ConfigError: The file can't be read.
     """
-    folder, name = locate_file(uri)
+    folder, name = open_file_folder(uri)
     try:
         text = folder.read(name)
         if text is None:
@@ -68,7 +68,7 @@ def check_calibration_scores(
     Raises:
         ConfigError: The calibration was fitted to other scores.
     """
-    faults = [f"  {setting_of(part)}: was {then}, is {now}" for part, then, now in differences]
+    faults = [f"  {find_setting(part)}: was {then}, is {now}" for part, then, now in differences]
     members = {name: member.value for name, member in calibration.members.items()}
     if members != member_values:
         faults.append(f"  members: was {members}, is {member_values}")
@@ -117,8 +117,8 @@ def prepare_calibration_target(output: Folder, path: str | None) -> CalibrationT
         ConfigError: The file exists and is not a calibration.
         OutputError: The file is part of the output's data, or can't be written.
     """
-    target = CalibrationTarget(*(locate_file(path) if path else (output, "calibration.json")))
-    file = file_location(target.folder, target.name)
+    target = CalibrationTarget(*(open_file_folder(path) if path else (output, "calibration.json")))
+    file = make_file_folder(target.folder, target.name)
     check_outside_output(output, file, target.address)
     check_writable(file, target.address)
     target.read_existing()

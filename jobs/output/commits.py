@@ -18,9 +18,8 @@ def has_pending(output: Folder, checkpoint: str) -> bool:
 def discard_pending(output: Folder, checkpoint: str, dataset: str) -> None:
     """Delete what the unfinished commits of a killed run wrote, so that their rows are processed again.
 
-    Ray writes a pending checkpoint file, then the data of the rows, then renames the pending file to commit them. If the
-    pending and the committed file both exist, an object store was copying and deleting, or a repeated task was rewriting the
-    data, which may be truncated.
+    Ray writes a pending checkpoint file, then the data of the rows, then renames the pending file to commit them. If both
+    exist, a copy or rewrite was cut off, and the data may be truncated.
 
     Args:
         output: The output folder.

@@ -72,9 +72,9 @@ def check_fingerprint(stored: dict[str, Any], current: dict[str, Any], output: s
         raise OutputError(errors.OTHER_VERSION, output=output, part="method", version=method, expected=current["method"])
     differences = find_differences(stored, current)
     if differences:
-        settings = [setting_of(part) for part, _, _ in differences]
+        settings = [find_setting(part) for part, _, _ in differences]
         lines = [
-            f"  {setting}: was {shorten(old)}, is {shorten(new)}"
+            f"  {setting}: was {format_value(old)}, is {format_value(new)}"
             for setting, (_, old, new) in zip(settings, differences, strict=True)
         ]
         text = "\n".join([*lines, *_dtype_advice(differences)])
@@ -109,7 +109,7 @@ _SETTINGS = {
 """Part of a fingerprint -> its setting in a job file; more specific parts come first."""
 
 
-def setting_of(part: str) -> str:
+def find_setting(part: str) -> str:
     """Return the setting in a job file that a part of a fingerprint comes from."""
     for prefix, setting in _SETTINGS.items():
         if part == prefix or part.startswith(f"{prefix}."):
@@ -131,7 +131,7 @@ def find_differences(stored: Any, current: Any, path: str = "") -> list[tuple[st
     return [] if stored == current else [(path, stored, current)]
 
 
-def shorten(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value of a fingerprint for a message."""
     text = hide_secrets(repr(value))
     return text if len(text) <= 80 else text[:77] + "…"

@@ -25,7 +25,7 @@ SHARD_ENTRIES = 1 << 16
 """Maximum number of entries per Parquet file. One Parquet file is in memory at a time."""
 
 
-def seal(output: Folder, manifest: Manifest, run_id: str) -> Manifest:
+def seal_entries(output: Folder, manifest: Manifest, run_id: str) -> Manifest:
     """Move the entries of scored and finalized input files out of the manifest, if there are many.
 
     Entries of files with a scored sample stay, because more of their rows may be scored later.

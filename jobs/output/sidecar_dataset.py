@@ -1,7 +1,7 @@
 """Read and write the rows of second passes over `scored/`: `explanations/` and `escalated/`. A second pass can be resumed.
 
-Ray commits the rows of a plan in a checkpoint while it writes them. A later run reads from the rows themselves which are done,
-so a checkpoint is used by one run only. Rows that must be rewritten are removed first.
+Ray commits the rows of a plan in a checkpoint while it writes them. Which rows are done
+is read from the rows, not from the checkpoint; each run has its own checkpoint. Rows that must be rewritten are removed first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.commits import discard_pending
-from ragassay.jobs.output.fingerprint import find_differences, shorten
+from ragassay.jobs.output.fingerprint import find_differences, format_value
 from ragassay.jobs.output.partitions import list_partition_files
 from ragassay.jobs.output.scored_dataset import read_file_batches
 from ragassay.jobs.runtime.dataflow import Sink
@@ -121,7 +121,8 @@ class SidecarDataset:
         differences = find_differences(dict(stored), dict(current)) if stored is not None and self.list_files() else []
         if differences:
             lines = "\n".join(
-                f"  {where.removeprefix('identity.')}: was {shorten(old)}, is {shorten(new)}" for where, old, new in differences
+                f"  {where.removeprefix('identity.')}: was {format_value(old)}, is {format_value(new)}"
+                for where, old, new in differences
             )
             settings = [where for where, _, _ in differences]
             raise OutputError(

@@ -46,7 +46,7 @@ def sum_counts(counts: Sequence[Counts]) -> Counts:
     return Counts(phase, **{name: sum(getattr(worker, name) for worker in counts) for name in names})
 
 
-class Board:
+class CountsBoard:
     """Ray actor that stores the reports of a plan's workers. The last report of a worker that died remains."""
 
     def __init__(self, stages: int) -> None:
@@ -100,7 +100,7 @@ def open_board(stages: int) -> Iterator[Any]:
     from ray.exceptions import RayError
 
     name = f"ragassay-counts-{token_hex(6)}"
-    board = ray.remote(Board).options(name=name, num_cpus=0, max_restarts=-1).remote(stages)
+    board = ray.remote(CountsBoard).options(name=name, num_cpus=0, max_restarts=-1).remote(stages)
     try:
         yield board
     finally:

@@ -67,7 +67,7 @@ def show_progress(get_bars: GetBars, console: Console) -> Iterator[None]:
 
     reporter = LineReporter(print_json if as_json else print_as_line, 0.0 if as_json else QUIET_SECONDS)
     if as_json:
-        with suppress(Exception):  # the work must not fail because its progress cannot be shown
+        with suppress(Exception):  # the work must not fail because its progress can't be shown
             reporter.report(measure())
     is_live = console.is_terminal and not console.is_dumb_terminal and not as_json
     with_waits: GetBars = lambda: [*measure(), *find_long_waits()]  # noqa: E731

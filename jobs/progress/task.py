@@ -25,7 +25,7 @@ def task(
     tokens: bool = False,
     count: Callable[[], int] | None = None,
 ) -> Iterator[None]:
-    """Show the block as a task. Inside it, `expect`, `advance` and `reach` change the task's bar.
+    """Show the block as a task. Inside it, `expect`, `advance` and `raise_done_to` change the task's bar.
 
     Args:
         console: Where to show it, see `show_progress`.
@@ -86,7 +86,7 @@ def advance(amount: int, unit: str) -> None:
     _open_bar(unit).done += amount
 
 
-def reach(amount: int, unit: str) -> None:
+def raise_done_to(amount: int, unit: str) -> None:
     """Raise the amount done in the open task to this value, see `expect`."""
     bar = _open_bar(unit)
     bar.done = max(bar.done, amount)

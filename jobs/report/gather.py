@@ -187,7 +187,10 @@ def _add_group_counts(groups: dict[str, GroupCounts], values: pa.Array | pa.Chun
 
 
 def _find_worst(batch: Rows) -> list[tuple[float, float, Position]]:
-    """Find the rows with the lowest scores; among equal scores (clip makes many), those with the lowest sentence."""
+    """Find the rows with the lowest scores; among equal scores, those with the lowest sentence.
+
+    The policy `clip` gives many rows the same score.
+    """
     scores = batch.table["score"].to_numpy()
     rows = np.flatnonzero(~np.isnan(scores))
     if not len(rows):

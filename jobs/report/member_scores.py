@@ -1,4 +1,4 @@
-"""Score a sentence by each member, on the scale of the verdicts."""
+"""List each member's value of a sentence and its z-score."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

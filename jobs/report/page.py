@@ -35,8 +35,8 @@ from ragassay.jobs.report.tables import (
     describe_evaluation,
     describe_normalization,
     make_cascade_tables,
-    make_comparison_tables,
     make_evaluation_tables,
+    make_member_tables,
 )
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.verdict.moments import estimate_quantile, get_bucket_edge
@@ -106,7 +106,7 @@ def render_report(
         tables=make_evaluation_tables(replace(evaluation, slices=[])) if evaluation else [],  # slices are shown with the counts
         normalization=describe_normalization(evaluation) if evaluation else "",
         **_make_cascade_values(evaluation.cascade if evaluation else None),
-        compared=make_comparison_tables(comparison) if comparison else [],
+        compared=make_member_tables(comparison) if comparison else [],
         compared_note=describe_comparison(comparison) if comparison else "",
         failed=[
             {"status": status, "rows": data.row_counts[status], "examples": examples}
@@ -197,7 +197,7 @@ def _describe_explanations(summary: ExplanationSummary) -> str:
     """Describe the explanations, and those that are not shown."""
     readable, disagreeing = f"{summary.readable:,}", summary.disagreeing
     if summary.strategy == Strategy.VANILLA:
-        counts = f"{readable} explanations, which cannot disagree with the flag"
+        counts = f"{readable} explanations, which can't disagree with the flag"
     else:
         counts = f"{disagreeing:,} of {readable} explanations disagree with the flag"
         if disagreeing:

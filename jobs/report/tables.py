@@ -305,7 +305,7 @@ def print_export(result: ExportResult, dest: str, console: Console) -> None:
     )
 
 
-def make_comparison_tables(comparison: MemberComparison) -> list[TextTable]:
+def make_member_tables(comparison: MemberComparison) -> list[TextTable]:
     """Make tables: what each member flags, how often each two agree, and the responses that any member flags."""
     with_labels = any(member.true_flags is not None for member in comparison.members)
     names = [member.name for member in comparison.members]
@@ -366,7 +366,7 @@ def describe_comparison(comparison: MemberComparison) -> str:
 
 def print_comparison(comparison: MemberComparison, console: Console) -> None:
     """Print the comparison of members."""
-    for table in make_comparison_tables(comparison):
+    for table in make_member_tables(comparison):
         print_table(table, console)
     console.print(describe_comparison(comparison), markup=False)
 

@@ -1,6 +1,6 @@
-"""Account for a run: fold the result of each step into the manifest and the record of the run, and check drift.
+"""Account for a run (the last of its five steps): add the result of each step to the manifest, and check drift.
 
-A fold takes the current manifest and the result of a step and returns a new manifest. It reads and writes nothing.
+Each function takes the current manifest and the result of a step and returns a new manifest. It reads and writes nothing.
 """
 
 from collections import Counter
@@ -15,8 +15,8 @@ from ragassay.jobs.run.decide import DecideResult
 from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import ScoreResult
-from ragassay.jobs.scoring.backfill import count_deferred
-from ragassay.jobs.scoring.register import find_waiting_partitions
+from ragassay.jobs.scoring.register import find_incomplete_partitions
+from ragassay.jobs.scoring.select_files import count_deferred
 from ragassay.jobs.second_pass.escalate.command import ChosenResponses, EscalationResult
 from ragassay.jobs.verdicts.drift import check_drift
 from ragassay.jobs.verdicts.error_share import find_worst_error_share
@@ -58,15 +58,15 @@ def check_run_drift(plan: RunPlan, manifest: Manifest, results: StepResults) -> 
     scored, fitted = results.scored, results.fitted
     if scored is None:
         return None
-    waiting = find_waiting_partitions(manifest, scored.begun_files, scored.deferred)
+    incomplete = find_incomplete_partitions(manifest, scored.partly_scored_files, scored.deferred)
     latest = list(fitted.scores.chosen) if fitted is not None else []
     if not latest and results.escalated is not None:
         # An earlier run was interrupted after it wrote these verdicts, before it checked drift. Incomplete partitions have no
         # statistics.
-        latest = [path for path in results.escalated.partitions if hive_path(path) not in waiting]
+        latest = [path for path in results.escalated.partitions if hive_path(path) not in incomplete]
     if not latest:
         return None
-    stats = fitted.scores.stats if fitted is not None else update_stats(plan.job.members.values, plan.output, waiting)
+    stats = fitted.scores.stats if fitted is not None else update_stats(plan.job.members.value_kinds, plan.output, incomplete)
     return check_drift(plan.job.verdict, manifest, stats, latest)
 
 
@@ -79,7 +79,7 @@ def begin_run(plan: RunPlan, run: Run) -> Manifest:
     run = replace(
         run,
         source=selection.logs.source,
-        share=plan.options.backfill.share,
+        share=plan.options.scope.share,
         files_touched=registration.rewritten,
         files_skipped=registration.skipped,
     )
@@ -88,7 +88,7 @@ def begin_run(plan: RunPlan, run: Run) -> Manifest:
     return replace(manifest, fingerprint=registration.fingerprint, files=files, runs=[*manifest.runs, run])
 
 
-def fold_score(manifest: Manifest, plan: RunPlan, scored: ScoreResult) -> Manifest:
+def add_score_result(manifest: Manifest, plan: RunPlan, scored: ScoreResult) -> Manifest:
     """Add the result of `score`: completely scored files are marked as scored, and their partitions have no verdicts.
 
     Raises:
@@ -109,7 +109,7 @@ def fold_score(manifest: Manifest, plan: RunPlan, scored: ScoreResult) -> Manife
         "outside": sum(file.rows or 0 for file in plan.selection.outside),
         "deferred": sum(file.rows or 0 for file in scored.deferred),
     }
-    share = plan.options.backfill.share
+    share = plan.options.scope.share
     scored_rows = sum(scored.committed_rows.values()) + statuses.total() - scored.resumed
     manifest = replace(
         manifest,
@@ -132,7 +132,7 @@ def fold_score(manifest: Manifest, plan: RunPlan, scored: ScoreResult) -> Manife
     )
 
 
-def fold_fit(manifest: Manifest, fitted: FitResult) -> Manifest:
+def add_fit_result(manifest: Manifest, fitted: FitResult) -> Manifest:
     """Add the result of `fit`. The partitions that get verdicts have none until they are written."""
     seconds = {**manifest.runs[-1].seconds, "fit": fitted.seconds}
     manifest = replace(manifest, finalized=_without(manifest.finalized, set(map(hive_path, fitted.scores.chosen))))
@@ -141,7 +141,7 @@ def fold_fit(manifest: Manifest, fitted: FitResult) -> Manifest:
     )
 
 
-def fold_verdicts(manifest: Manifest, scored: ScoreResult | None, fitted: FitResult, written: DecideResult) -> Manifest:
+def add_decide_result(manifest: Manifest, scored: ScoreResult | None, fitted: FitResult, written: DecideResult) -> Manifest:
     """Add the result of `decide`.
 
     Args:
@@ -155,7 +155,7 @@ def fold_verdicts(manifest: Manifest, scored: ScoreResult | None, fitted: FitRes
     counts = count_written_rows(manifest.files, written.partitions.values(), reported_files)
     statuses, sentences, skipped = counts.statuses, counts.sentences, 0
     if scored is not None:  # scored files in incomplete partitions have no verdicts, but count as scored
-        without_verdicts = {number for number in scored.whole_files if manifest.files[number].partition in fitted.waiting}
+        without_verdicts = {number for number in scored.whole_files if manifest.files[number].partition in fitted.incomplete}
         statuses = statuses + scored.counts.sum_statuses(without_verdicts)
         sentences += sum(scored.counts.sentences[number] for number in without_verdicts)
         skipped = run.rows["skipped"]
@@ -185,12 +185,12 @@ def fold_verdicts(manifest: Manifest, scored: ScoreResult | None, fitted: FitRes
     )
 
 
-def fold_judge(manifest: Manifest, chosen: ChosenResponses) -> Manifest:
+def add_judge(manifest: Manifest, chosen: ChosenResponses) -> Manifest:
     """Add the judge, before it is asked and its answers are written to `escalated/`."""
     return replace(manifest, judge=chosen.judge)
 
 
-def fold_escalation(manifest: Manifest, scored: ScoreResult | None, escalated: EscalationResult) -> Manifest:
+def add_escalation_result(manifest: Manifest, scored: ScoreResult | None, escalated: EscalationResult) -> Manifest:
     """Add the result of `escalate`. If the run counts flagged responses, the count follows the judge's decisions.
 
     Args:
@@ -218,7 +218,7 @@ def fold_escalation(manifest: Manifest, scored: ScoreResult | None, escalated: E
     return _update_run(manifest, escalation=escalated.record, seconds=seconds, **changes)
 
 
-def end_run(manifest: Manifest, drift: DriftCheck | None, finished: str) -> Manifest:
+def complete_run_record(manifest: Manifest, drift: DriftCheck | None, finished: str) -> Manifest:
     """Complete the record of the run.
 
     Args:
@@ -227,7 +227,7 @@ def end_run(manifest: Manifest, drift: DriftCheck | None, finished: str) -> Mani
         finished: Time: UTC, ISO 8601.
     """
     errors = manifest.runs[-1].errors
-    if not errors:  # the run wrote no row: the errors of the last run that did still apply
+    if not errors:  # this run wrote no row, so the error counts of the last run that did are kept
         errors = next((run.errors for run in reversed(manifest.runs) if run.errors), {})
     return _update_run(manifest, drift=drift, errors=errors, finished=finished)
 
@@ -251,7 +251,9 @@ def _balance_rows(plan: RunPlan, scored: ScoreResult, statuses: Counter[str], sa
 
 def _find_dtypes(job: Job) -> dict[str, str]:
     members = job.members
-    engines = {slm.name: slm.engine for slm in members.slms} | {model.name: model.engine for model in members.reading_models}
+    engines = {slm.name: slm.engine for slm in members.slms} | {
+        model.name: model.engine for model in members.models_without_slms
+    }
     return {name: engine.compute_dtype for name, engine in engines.items()}
 
 

@@ -24,29 +24,29 @@ from logging import getLogger
 
 from rich.console import Console
 
-from ragassay.jobs.config.job import Job, with_dtypes
+from ragassay.jobs.config.job import Job, resolve_dtypes
 from ragassay.jobs.input import Logs, check_no_overlap
 from ragassay.jobs.integrations.lineage.events import send_run_events
 from ragassay.jobs.integrations.traces.source import find_job_logs
 from ragassay.jobs.output.commits import discard_pending
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import MANIFEST, open_output, read_manifest, write_manifest
-from ragassay.jobs.output.manifest_shards import seal
+from ragassay.jobs.output.manifest_shards import seal_entries
 from ragassay.jobs.output.sidecar_dataset import open_escalations
 from ragassay.jobs.progress.show import report_finished
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors
 from ragassay.jobs.run.account import (
     StepResults,
+    add_decide_result,
+    add_escalation_result,
+    add_fit_result,
+    add_judge,
+    add_score_result,
     begin_run,
     check_run_drift,
-    end_run,
+    complete_run_record,
     find_open_files,
-    fold_escalation,
-    fold_fit,
-    fold_judge,
-    fold_score,
-    fold_verdicts,
 )
 from ragassay.jobs.run.decide import decide
 from ragassay.jobs.run.escalate import choose, escalate
@@ -55,8 +55,8 @@ from ragassay.jobs.run.plan import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.score import ScoreResult, score
 from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES
-from ragassay.jobs.scoring.checkpoint import CHECKPOINT, drop_finished_files, find_begun_files, reopen_files
-from ragassay.jobs.scoring.register import check_input, check_selection, find_waiting_partitions, refuse_unfinished_run
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, drop_finished_files, find_partly_scored_files, reopen_files
+from ragassay.jobs.scoring.register import check_input, check_selection, find_incomplete_partitions, refuse_unfinished_run
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.jobs.verdicts.fit import fit_members, update_stats
 from ragassay.pipeline.errors import ConfigError
@@ -113,13 +113,15 @@ def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Normalizat
         manifest = read_manifest(output)
         refuse_unfinished_run(output, manifest, ())
         with task(console, "deciding", "moments", unit="partitions"):
-            stats = update_stats(job.members.values, output, find_waiting_partitions(manifest, find_begun_files(output)))
-        return fit_members(job.verdict.normalize, job.members.values, stats, list(stats), job.verdict.history.partitions)
+            stats = update_stats(
+                job.members.value_kinds, output, find_incomplete_partitions(manifest, find_partly_scored_files(output))
+            )
+        return fit_members(job.verdict.normalize, job.members.value_kinds, stats, list(stats), job.verdict.history.partitions)
 
 
 def _run(job: Job, input_uri: str | None, output: Folder, console: Console, options: RunOptions) -> Run:
     """Plan the run under the lock, run its steps and complete its record."""
-    job = with_dtypes(job)
+    job = resolve_dtypes(job)
     manifest_before = output.read(MANIFEST)
     logs: Logs | None = None
     traces: dict[str, int] = {}
@@ -133,20 +135,22 @@ def _run(job: Job, input_uri: str | None, output: Folder, console: Console, opti
         if note:
             console.print(note, markup=False)
         if input_uri is not None and output.read(MANIFEST) != manifest_before:  # another run ended during the wait
-            logs, _ = _read_input(job, input_uri, output, console, staged=True)
+            logs, _ = _read_input(job, input_uri, output, console, converted=True)
         plan = _make_checked_plan(job, logs, output, console, options)
         with ExitStack() as ray:
             if plan.needs_ray:
                 ray.enter_context(_ray(job, (plan.cpus, plan.gpus), console))
             manifest, drift = _run_steps(plan, run, console)
-        manifest = end_run(manifest, drift, datetime.now(UTC).isoformat(timespec="seconds"))
-        run = _save(output, seal(output, manifest, run.run_id)).runs[-1]
+        manifest = complete_run_record(manifest, drift, datetime.now(UTC).isoformat(timespec="seconds"))
+        run = _save(output, seal_entries(output, manifest, run.run_id)).runs[-1]
         end_events(run)
         report_finished("run", run.sentences, "sentences")
         return run
 
 
-def _read_input(job: Job, uri: str, output: Folder, console: Console, *, staged: bool = False) -> tuple[Logs, dict[str, int]]:
+def _read_input(
+    job: Job, uri: str, output: Folder, console: Console, *, converted: bool = False
+) -> tuple[Logs, dict[str, int]]:
     """Find and check the input.
 
     Args:
@@ -154,17 +158,17 @@ def _read_input(job: Job, uri: str, output: Folder, console: Console, *, staged:
         uri: The input.
         output: The output folder.
         console: Where to show progress.
-        staged: Whether traces are already staged.
+        converted: Whether traces are already converted.
 
     Returns:
-        The logs, and the counts of the traces that were staged.
+        The logs, and the counts of the traces that were converted.
     """
     with task(console, "checking", "logs", unit="files"):
         logs, traces = find_job_logs(
-            job.input, uri, output, wait_seconds=job.runtime.wait_seconds, console=console, is_staged=staged
+            job.input, uri, output, wait_seconds=job.runtime.wait_seconds, console=console, is_converted=converted
         )
         check_input(job, logs)
-        if job.input.preset is None:  # staged traces are inside OUTPUT, their source is not
+        if job.input.preset is None:  # converted traces are inside OUTPUT, their source is not
             check_no_overlap(logs, output)
     return logs, traces
 
@@ -206,16 +210,16 @@ def _run_steps(plan: RunPlan, run: Run, console: Console) -> tuple[Manifest, Dri
         reopen_files(output, plan.registration.reopened)
         _save(output, manifest)
         scored = score(plan, console)
-        manifest = _save(output, fold_score(manifest, plan, scored))
+        manifest = _save(output, add_score_result(manifest, plan, scored))
         drop_finished_files(output, find_open_files(manifest.files))
     if plan.finalize.is_needed:
         manifest, fitted = _fit_and_decide(plan, manifest, scored, console)
     if plan.escalate.is_needed:
         chosen = choose(plan, manifest)
         if chosen.unanswered:
-            manifest = _save(output, fold_judge(manifest, chosen))
+            manifest = _save(output, add_judge(manifest, chosen))
         escalated = escalate(plan, manifest, chosen, console)
-        manifest = _save(output, fold_escalation(manifest, scored, escalated))
+        manifest = _save(output, add_escalation_result(manifest, scored, escalated))
         open_escalations(output).delete_checkpoint()
     return manifest, check_run_drift(plan, manifest, StepResults(scored, fitted, escalated))
 
@@ -226,8 +230,8 @@ def _fit_and_decide(
     fitted = fit(plan, manifest, scored, console)
     if fitted is None:
         return manifest, None
-    manifest = _save(plan.output, fold_fit(manifest, fitted))
-    manifest = fold_verdicts(manifest, scored, fitted, decide(plan, manifest, fitted, console))
+    manifest = _save(plan.output, add_fit_result(manifest, fitted))
+    manifest = add_decide_result(manifest, scored, fitted, decide(plan, manifest, fitted, console))
     if plan.escalate.is_needed:  # otherwise the run ends now and writes the manifest with the drift check
         _save(plan.output, manifest)
     return manifest, fitted

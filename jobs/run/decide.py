@@ -9,7 +9,7 @@ from rich.console import Console
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.verdicts.finalize_partition import FinalizedPartition
+from ragassay.jobs.verdicts.finalize_partition import FinalizedCounts
 from ragassay.jobs.verdicts.write_partitions import write_verdicts
 from ragassay.schemas.manifest import Manifest
 
@@ -23,7 +23,7 @@ class DecideResult:
         seconds: Wall time.
     """
 
-    partitions: Mapping[str, FinalizedPartition]
+    partitions: Mapping[str, FinalizedCounts]
     seconds: float
 
 

@@ -10,11 +10,11 @@ from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import ScoreResult
-from ragassay.jobs.scoring.checkpoint import find_begun_files
-from ragassay.jobs.scoring.register import find_waiting_partitions, refuse_unfinished_run
+from ragassay.jobs.scoring.checkpoint import find_partly_scored_files
+from ragassay.jobs.scoring.register import find_incomplete_partitions, refuse_unfinished_run
 from ragassay.jobs.verdicts.fit import update_stats
 from ragassay.jobs.verdicts.languages import choose_languages, refuse_unscored_languages
-from ragassay.jobs.verdicts.partitions import ScoredPartitions, find_partitions_without_verdicts
+from ragassay.jobs.verdicts.partitions import CompletePartitions, find_partitions_without_verdicts
 from ragassay.jobs.verdicts.resolve_parts import find_calibration
 from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
 from ragassay.jobs.verdicts.threshold import find_quantile_threshold
@@ -29,14 +29,14 @@ class FitResult:
 
     Attributes:
         scores: The complete partitions, and those of them that get verdicts.
-        waiting: Hive paths of the incomplete partitions.
+        incomplete: Hive paths of the incomplete partitions.
         resolved: Settings of the verdicts, without a quantile threshold.
         threshold: The threshold and its origin.
         seconds: Wall time.
     """
 
-    scores: ScoredPartitions
-    waiting: frozenset[str]
+    scores: CompletePartitions
+    incomplete: frozenset[str]
     resolved: ResolvedSettings
     threshold: ThresholdRecord
     seconds: float
@@ -66,15 +66,15 @@ def fit(plan: RunPlan, manifest: Manifest, scored: ScoreResult | None, console: 
     job, output = plan.job, plan.output
     if scored is None:
         refuse_unfinished_run(output, manifest, ())
-    waiting = frozenset(_find_waiting(plan, manifest, scored))
-    raw = open_raw(output).exclude_partitions(waiting).partitions
+    incomplete = frozenset(_find_incomplete(plan, manifest, scored))
+    raw = open_raw(output).exclude_partitions(incomplete).partitions
     chosen = list(raw) if scored is None else find_partitions_without_verdicts(raw, manifest)
-    if not chosen and (waiting or (scored is not None and not raw)):
+    if not chosen and (incomplete or (scored is not None and not raw)):
         if scored is None:
             raise OutputError(errors.NO_WHOLE_PARTITION, output=output.uri)
         return None
     with task(console, "deciding", "moments", unit="partitions"):
-        scores = ScoredPartitions(raw, update_stats(job.members.values, output, waiting), chosen)
+        scores = CompletePartitions(raw, update_stats(job.members.value_kinds, output, incomplete), chosen)
     refuse_unscored_languages(job.splitting, manifest, scores.stats)
     calibration = find_calibration(job, manifest.fingerprint)
     resolved = resolve_settings(job, calibration, manifest.runs[-1].run_id, scores.stats, chosen)
@@ -82,10 +82,10 @@ def fit(plan: RunPlan, manifest: Manifest, scored: ScoreResult | None, console: 
     resolved = replace(resolved, settings=replace(resolved.settings, languages=languages))
     with task(console, "deciding", "threshold"):
         threshold = resolved.threshold or find_quantile_threshold(job.verdict, scores, resolved.settings)
-    return FitResult(scores, waiting, resolved, threshold, round(time.perf_counter() - started, 3))
+    return FitResult(scores, incomplete, resolved, threshold, round(time.perf_counter() - started, 3))
 
 
-def _find_waiting(plan: RunPlan, manifest: Manifest, scored: ScoreResult | None) -> set[str]:
+def _find_incomplete(plan: RunPlan, manifest: Manifest, scored: ScoreResult | None) -> set[str]:
     if scored is None:
-        return find_waiting_partitions(manifest, find_begun_files(plan.output))
-    return find_waiting_partitions(manifest, scored.begun_files, scored.deferred)
+        return find_incomplete_partitions(manifest, find_partly_scored_files(plan.output))
+    return find_incomplete_partitions(manifest, scored.partly_scored_files, scored.deferred)

@@ -12,9 +12,9 @@ from ragassay.jobs.output.manifest import read_manifest, require_text
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import open_raw, open_scored
 from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES, compute_needed_resources
-from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill
-from ragassay.jobs.scoring.checkpoint import find_begun_files
-from ragassay.jobs.scoring.register import Registration, find_waiting_partitions, match_input
+from ragassay.jobs.scoring.checkpoint import find_partly_scored_files
+from ragassay.jobs.scoring.register import Registration, find_incomplete_partitions, match_input
+from ragassay.jobs.scoring.select_files import WHOLE_INPUT, ScoringScope
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.jobs.second_pass.escalate.command import find_unescalated, make_judge_stages
@@ -56,19 +56,19 @@ class RunOptions:
     """Options of a run.
 
     Attributes:
-        backfill: Part of the input to score, its order, and when to end.
+        scope: Part of the input to score, its order, and when to end.
         command: The command, which determines the steps.
         started_at: Time (`time.time()`) from which a budget of hours counts.
     """
 
-    backfill: Backfill = WHOLE_INPUT
+    scope: ScoringScope = WHOLE_INPUT
     command: Command = Command.RUN
     started_at: float = field(default_factory=time.time)
 
     @property
     def deadline(self) -> float | None:
         """Time (`time.time()`) after which no more rows are started; None for no end."""
-        return None if self.backfill.max_hours is None else self.started_at + 3600 * self.backfill.max_hours
+        return None if self.scope.max_hours is None else self.started_at + 3600 * self.scope.max_hours
 
 
 class ScoreReason(StrEnum):
@@ -167,53 +167,57 @@ def make_plan(job: Job, logs: Logs | None, output: Folder, options: RunOptions) 
     manifest, command = read_manifest(output), options.command
     registration, scoring_job = None, job
     if logs is not None:
-        registration = match_input(job, logs, output, manifest, options.backfill)
+        registration = match_input(job, logs, output, manifest, options.scope)
         selection = replace(registration.selection, deadline=options.deadline)
         registration = replace(registration, selection=selection)
         if command.finalizes:
             check_verdict_settings(job, registration.fingerprint)
         scoring_job = resolve_languages(job, registration.fingerprint)
-    begun = find_begun_files(output)
-    reasons = {} if registration is None else _find_reasons(registration, begun)
-    finalize = _plan_finalize(output, manifest, registration, begun, command)
+    partly_scored = find_partly_scored_files(output)
+    reasons = {} if registration is None else _find_reasons(registration, partly_scored)
+    finalize = _plan_finalize(output, manifest, registration, partly_scored, command)
     current_manifest = manifest if registration is None else replace(manifest, fingerprint=registration.fingerprint)
     escalate = _plan_escalate(job.escalation.judge, output, current_manifest, finalize, command)
     cpus, gpus = _find_resources(job, to_score=bool(reasons), to_escalate=escalate.is_needed)
     return RunPlan(job, scoring_job, output, options, manifest, registration, reasons, finalize, escalate, cpus, gpus)
 
 
-def _find_reasons(registration: Registration, begun: Collection[int]) -> dict[int, ScoreReason]:
+def _find_reasons(registration: Registration, partly_scored: Collection[int]) -> dict[int, ScoreReason]:
     extended = {number for numbers in registration.reopened.values() for number in numbers}
     return {
-        number: ScoreReason.EXTENDED if number in extended else ScoreReason.RESUMED if number in begun else ScoreReason.NEW
+        number: ScoreReason.EXTENDED
+        if number in extended
+        else ScoreReason.RESUMED
+        if number in partly_scored
+        else ScoreReason.NEW
         for number in registration.selection.files
     }
 
 
 def _plan_finalize(
-    output: Folder, manifest: Manifest, registration: Registration | None, begun: Collection[int], command: Command
+    output: Folder, manifest: Manifest, registration: Registration | None, partly_scored: Collection[int], command: Command
 ) -> PlannedStep:
     if not command.finalizes:
         return PlannedStep(False, (), "")
     raw = open_raw(output).partitions
     if registration is None:
-        complete = set(map(hive_path, raw)) - find_waiting_partitions(manifest, begun)
+        complete = set(map(hive_path, raw)) - find_incomplete_partitions(manifest, partly_scored)
         return PlannedStep(True, tuple(sorted(complete)), "all complete partitions")
     selection = registration.selection
     cut = [selection.files[number] for number in selection.cut_at]
-    not_selected = {number for number in begun if number not in selection.files}
-    waiting = find_waiting_partitions(manifest, not_selected, [*selection.deferred, *cut])
+    not_selected = {number for number in partly_scored if number not in selection.files}
+    incomplete = find_incomplete_partitions(manifest, not_selected, [*selection.deferred, *cut])
     to_score = {file.partition_path for file in selection.files.values()}
     without_verdicts = set(map(hive_path, find_partitions_without_verdicts(raw, manifest)))
     candidates = to_score | without_verdicts
     if not selection.files and not without_verdicts:
         return PlannedStep(False, (), "every partition has its verdicts")
-    reasons = [f"{len(to_score - waiting)} with rows to score"] if to_score - waiting else []
-    if without_verdicts - to_score - waiting:
-        reasons.append(f"{len(without_verdicts - to_score - waiting)} scored before, without verdicts")
-    if candidates & waiting:
-        reasons.append(f"{len(candidates & waiting)} more wait until all of their files are scored")
-    return PlannedStep(True, tuple(sorted(candidates - waiting)), ", ".join(reasons))
+    reasons = [f"{len(to_score - incomplete)} with rows to score"] if to_score - incomplete else []
+    if without_verdicts - to_score - incomplete:
+        reasons.append(f"{len(without_verdicts - to_score - incomplete)} scored before, without verdicts")
+    if candidates & incomplete:
+        reasons.append(f"{len(candidates & incomplete)} more wait until all of their files are scored")
+    return PlannedStep(True, tuple(sorted(candidates - incomplete)), ", ".join(reasons))
 
 
 def _plan_escalate(
@@ -247,7 +251,7 @@ def _find_resources(job: Job, *, to_score: bool, to_escalate: bool) -> tuple[flo
 
 
 def _describe_selection(plan: RunPlan, selection: Selection) -> list[tuple[str, str]]:
-    options, files = plan.options.backfill, selection.files
+    options, files = plan.options.scope, selection.files
     counts = Counter(plan.reasons.values())
     reasons = ", ".join(f"{counts[reason]} {reason}" for reason in ScoreReason if counts[reason])
     lines = [("score", f"{selection.rows:,} rows in {len(files):,} files ({reasons})" if files else "nothing is new")]

@@ -25,7 +25,7 @@ class ScoreResult:
         resumed: Rows that an earlier, interrupted run had committed.
         deferred: Files deferred to later runs: by the plan, or because a budget ended within them.
         committed_rows: Path of a file in which a budget ended -> its rows that are scored.
-        begun_files: Numbers of all files that have rows in the checkpoint.
+        partly_scored_files: Numbers of all files that have rows in the checkpoint.
         seconds: Wall time.
     """
 
@@ -34,7 +34,7 @@ class ScoreResult:
     resumed: int
     deferred: tuple[LogFile, ...]
     committed_rows: dict[str, int]
-    begun_files: frozenset[int]
+    partly_scored_files: frozenset[int]
     seconds: float
 
 
@@ -68,6 +68,6 @@ def score(plan: RunPlan, console: Console) -> ScoreResult:
         resumed=resumed,
         deferred=(*(files[number] for number in files if number in cut), *selection.deferred),
         committed_rows={files[n].path: committed.range_cardinality(n << 32, (n << 32) + (files[n].rows or 0)) for n in cut},
-        begun_files=frozenset(list_files(committed)),
+        partly_scored_files=frozenset(list_files(committed)),
         seconds=round(time.perf_counter() - started, 3),
     )

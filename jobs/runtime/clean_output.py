@@ -118,7 +118,7 @@ def clean_error(error: BaseException) -> None:
             current.args = tuple(map(_clean_value, current.args))
         # OSError keeps these three outside of `args`.
         for name in ("filename", "filename2", "strerror", *vars(current)):
-            # The attribute may be a property that cannot be read or set, or a list with an array, whose comparison raises.
+            # The attribute may be a property that can't be read or set, or a list with an array, whose comparison raises.
             with suppress(AttributeError, TypeError, ValueError):
                 value = getattr(current, name, None)
                 if _clean_value(value) != value:
@@ -177,7 +177,7 @@ def _print_thread_traceback(details: threading.ExceptHookArgs) -> None:
 
 
 def _print_unraisable(details: Any) -> None:
-    """Print an error that Python cannot raise, such as one in `__del__`.
+    """Print an error that Python can't raise, such as one in `__del__`.
 
     The repr of the object is omitted: it may be log text.
     """

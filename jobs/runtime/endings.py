@@ -21,7 +21,7 @@ class Terminated(KeyboardInterrupt):
 def find_interruption(error: BaseException) -> KeyboardInterrupt | None:
     """Find Ctrl-C or SIGTERM in an error, its causes and its contexts.
 
-    An error of RAGAssay that was raised `from None` hides its context: it already explains why the run stopped.
+    An own error raised `from None` is not searched further: its message already names the cause.
     """
     visited: set[int] = set()
     pending: list[BaseException | None] = [error]

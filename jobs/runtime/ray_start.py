@@ -17,7 +17,7 @@ START_SECONDS = 300
 """Maximum time for Ray to start."""
 
 MAX_EARLY_FAILURES = 5
-"""Maximum failures within `AT_ONCE` seconds: the next start would not be different."""
+"""Maximum failures within `EARLY_SECONDS`: the next start would not be different."""
 
 EARLY_SECONDS = 10
 """Time in which a process of Ray must end to count as an early failure."""
@@ -48,7 +48,7 @@ def start_local_ray(needed_cpus: float, runtime_env: dict[str, Any] | None = Non
         runtime_env: Ray's runtime environment for its workers.
 
     Raises:
-        ConfigError: Ray did not start within `START_SECONDS`, or failed early `STARTS` times.
+        ConfigError: Ray did not start within `START_SECONDS`, or failed early `MAX_EARLY_FAILURES` times.
     """
     import ray
 
@@ -158,7 +158,7 @@ def _without_dashboard() -> Iterator[None]:
     from ray._private import services
 
     start_api_server = services.start_api_server
-    services.start_api_server = lambda *_, **__: (None, None)  # Ray's result if the dashboard cannot start
+    services.start_api_server = lambda *_, **__: (None, None)  # Ray's result if the dashboard can't start
     try:
         yield
     finally:

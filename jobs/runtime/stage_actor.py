@@ -11,7 +11,7 @@ from ragassay.jobs.progress.counts import Phase
 from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_output
 from ragassay.jobs.runtime.metrics import add_to_counter
 from ragassay.jobs.runtime.watchdog import Watchdog
-from ragassay.jobs.runtime.worker_counts import Meter, task_meter
+from ragassay.jobs.runtime.worker_counts import WorkCounter, get_task_counter
 from ragassay.pipeline.errors import RagassayError
 from ragassay.pipeline.listener import set_listener
 from ragassay.pipeline.stages.stage import Stage, run_contained
@@ -41,10 +41,10 @@ class StageActor:
         self._setup_error: RagassayError | None = None
         self._watchdog: Watchdog | None = None
         if stage.replicas is None:
-            self._meter = task_meter(board, number)
+            self._counter = get_task_counter(board, number)
         else:
-            self._meter = Meter(board, number, _actor_id())
-            self._meter.enter_phase(Phase.LOADING)
+            self._counter = WorkCounter(board, number, _actor_id())
+            self._counter.enter_phase(Phase.LOADING)
             self._watchdog = self._start_watchdog(stage.replicas.hang_minutes)
             set_listener(self)
         with self._supervise():
@@ -54,20 +54,20 @@ class StageActor:
                 # Of an error in a constructor, Ray passes on only the text. An error in a call keeps its class.
                 self._setup_error = error
         if stage.replicas is not None:
-            self._meter.enter_phase(Phase.WAITING)
+            self._counter.enter_phase(Phase.WAITING)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Run the stage on a batch of rows.
 
         Raises:
-            RagassayError: A model cannot be loaded or used.
+            RagassayError: A model can't be loaded or used.
         """
         if self._setup_error is not None:
             raise self._setup_error
         if self._deadline is not None and time.time() >= self._deadline:
             return table.slice(0, 0)
         with self._supervise():
-            result = self._meter.run_batch(lambda rows: run_contained(self._stage, rows), table)
+            result = self._counter.run_batch(lambda rows: run_contained(self._stage, rows), table)
         if self._is_run:
             add_to_counter("ragassay_rows", result.num_rows, self._stage.name)
         return result
@@ -76,13 +76,13 @@ class StageActor:
         """See `pipeline.listener.Listener`."""
         if self._watchdog is not None:
             self._watchdog.note_answer()
-        self._meter.enter_phase(Phase.WARMING_UP)
+        self._counter.enter_phase(Phase.WARMING_UP)
 
     def on_answered(self, prompts: int, tokens: int) -> None:
         """See `pipeline.listener.Listener`."""
         if self._watchdog is not None:
             self._watchdog.note_answer()
-        self._meter.answered(prompts, tokens)
+        self._counter.answered(prompts, tokens)
 
     def on_call(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
         """See `pipeline.listener.Listener`."""
@@ -95,7 +95,7 @@ class StageActor:
         if minutes is None or not self._is_run:
             return None
         reason = f"its engine had given no answer for {minutes:g} minutes (replicas.hang_minutes)"
-        return Watchdog(minutes * 60, lambda: self._meter.report_end(reason))
+        return Watchdog(minutes * 60, lambda: self._counter.report_end(reason))
 
     @contextmanager
     def _supervise(self) -> Iterator[None]:

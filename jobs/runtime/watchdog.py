@@ -1,4 +1,4 @@
-"""End this process if its work hangs: a thread cannot be ended, and a hung engine never returns."""
+"""End this process if its work hangs: a thread can't be ended, and a hung engine never returns."""
 
 import faulthandler
 import os

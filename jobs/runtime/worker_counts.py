@@ -17,7 +17,7 @@ REPORT_SECONDS = 1.0
 """Minimum time between two reports of a worker. The end of a batch or of a phase is reported at once."""
 
 
-class Meter:
+class WorkCounter:
     """Counter for one stage in one process. Without a board, batches are not counted."""
 
     def __init__(self, board: Any, stage: int, actor: str | None = None) -> None:
@@ -91,9 +91,9 @@ class Meter:
 
 
 @cache
-def task_meter(board: Any, stage: int) -> Meter:
-    """Return the meter of a light stage in this process, which runs the stage's tasks one after the other."""
-    return Meter(board, stage)
+def get_task_counter(board: Any, stage: int) -> WorkCounter:
+    """Return the counter of a light stage in this process, which runs the stage's tasks one after the other."""
+    return WorkCounter(board, stage)
 
 
 def count_sentences(table: pa.Table) -> int:

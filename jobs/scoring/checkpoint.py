@@ -58,7 +58,7 @@ def read_committed_rows(output: Folder) -> RowSet:
     return committed
 
 
-def find_begun_files(output: Folder) -> set[int]:
+def find_partly_scored_files(output: Folder) -> set[int]:
     """Find the numbers of the input files that have rows in the checkpoint."""
     return list_files(read_committed_rows(output))
 

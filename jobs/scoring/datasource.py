@@ -59,7 +59,9 @@ def make_datasource(job: Job, selection: Selection, groups: Mapping[int, Mapping
                 tables = stop_at_deadline(tables, deadline)
             if redaction is not None:
                 tables = (redact_rows(table, redaction) for table in tables)
-            return clean_items(cluster_by_context(tables, job.runtime.cluster_mib) if job.runtime.cluster_mib else tables)
+            return clean_items(
+                cluster_by_context(tables, job.runtime.context_order_mib) if job.runtime.context_order_mib else tables
+            )
 
         metadata = BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None)
         return ReadTask(read, metadata, per_task_row_limit=limit)

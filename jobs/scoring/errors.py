@@ -42,7 +42,7 @@ CHANGED_FILE = Message(
 )
 COLUMN_TOO_NARROW = Message(
     "output.column-too-narrow",
-    "column {column!r} is {type} in partition {partition!r} of output {output}, and {other}: their common type {wider} cannot "
+    "column {column!r} is {type} in partition {partition!r} of output {output}, and {other}: their common type {wider} can't "
     "represent its values. Cast the column, rename it, or name another OUTPUT",
 )
 UNKNOWN_KEPT_COLUMN = Message(

@@ -138,5 +138,5 @@ def count_context_frequencies(contexts: Iterable[list[str | None] | None], langu
     """Count the document frequencies of the distinct passages of contexts."""
     passages = {passage for context in contexts for passage in context or [] if passage}
     find_terms = partial(stem_content_words, language=language)
-    # A passage whose words cannot be determined counts as empty; the detectors report its rows.
+    # A passage whose words can't be determined counts as empty; the detectors report its rows.
     return count_frequencies(contain_item(find_terms, passage, lambda _: []) for passage in sorted(passages))

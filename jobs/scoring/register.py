@@ -27,8 +27,8 @@ from ragassay.jobs.output.partition_filter import check_keys, describe_no_match
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import merge_passthrough, open_raw, passthrough_schemas
 from ragassay.jobs.scoring import errors
-from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill, FileSelection, select_files
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter
+from ragassay.jobs.scoring.select_files import WHOLE_INPUT, FileSelection, ScoringScope, select_files
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import select_passthrough
 from ragassay.jobs.storage.folder import Folder
@@ -47,10 +47,10 @@ from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, UNREADABLE, Inp
 
 
 def check_input(job: Job, logs: Logs) -> None:
-    """Refuse an input that cannot be scored.
+    """Refuse an input that can't be scored.
 
     Raises:
-        InputError: Files cannot be read, there are no rows, or columns are missing or have wrong types.
+        InputError: Files can't be read, there are no rows, or columns are missing or have wrong types.
     """
     if logs.unreadable and not job.input.skips_bad_files:
         raise unreadable_error([file.uri for file in logs.unreadable], logs.unreadable[0].error or "")
@@ -98,26 +98,26 @@ def _check_language_column(column: str | None, logs: Logs) -> None:
         raise InputError(errors.LANGUAGE_COLUMN_TYPE, uri=logs.uri, column=column, type=column_type)
 
 
-def check_models(job: Job) -> None:
+def prepare_models(job: Job) -> None:
     """Find every model of the job and load its small parts, so that a wrong name fails here and not in a worker.
 
     Prepares weights once where needed: dequantizes them, or merges them with their adapter.
 
     Raises:
-        RagassayError: A model cannot be found or used.
+        RagassayError: A model can't be found or used.
     """
     load_splitter(job.splitting.pipeline, job.splitting.language)
     for slm in job.scoring_slms:
-        check_slm(slm)
-    for model in job.members.reading_models:
+        prepare_slm(slm)
+    for model in job.members.models_without_slms:
         check_once(model, partial(_encode_answer, model))
         prepare_model(model)
     for detector in job.members.detectors:
         detector.prepare()
 
 
-def check_slm(slm: Slm) -> None:
-    """Find the model of one SLM and prepare its weights. See `check_models`."""
+def prepare_slm(slm: Slm) -> None:
+    """Find the model of one SLM and prepare its weights. See `prepare_models`."""
     if slm.engine.IS_SERVED:
         request_labels(get_endpoint(slm), ["Answer Yes or No."])  # a wrong address, key or name fails here
         return
@@ -140,7 +140,7 @@ class Registration:
     Attributes:
         fingerprint: Fingerprint of the scores.
         entries: New and changed entries of the manifest, by number.
-        unsealed: New and changed entries that the manifest has sealed, by number.
+        unsealed: Entries that were in the shards and return to the manifest, by number.
         reopened: Hive path -> numbers of scored files in the partition of which more rows will be scored.
         selection: The files and rows to score.
         rewritten: Files that were rewritten since they were scored, with the same size and footer.
@@ -171,25 +171,25 @@ class _KnownFiles:
     changed: list[LogFile]
 
 
-def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill: Backfill = WHOLE_INPUT) -> Registration:
+def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, scope: ScoringScope = WHOLE_INPUT) -> Registration:
     """Compare an input with the manifest of an output folder. Writes nothing and needs no engine.
 
     Raises:
-        RagassayError: The input cannot be read or scored, or does not fit the output.
+        RagassayError: The input can't be read or scored, or does not fit the output.
     """
     current_fingerprint = make_fingerprint(job)
     has_scores = manifest.sealed.files or any(file.state == SCORED for file in manifest.files.values())
     if has_scores or CommittedRowCounter(output, manifest.files)():
         check_fingerprint(manifest.fingerprint, current_fingerprint, output.uri)
-    check_keys(backfill.conditions, logs.partition_keys, logs.uri)
+    check_keys(scope.conditions, logs.partition_keys, logs.uri)
     entries = {**manifest.files, **find_sealed_entries(output, manifest, [*logs.files, *logs.unreadable])}
     known = _compare(logs, output, entries)
     numbers = known.numbers
     refuse_unfinished_run(output, manifest, {entries[numbers[file.path]].path for file in logs.files if file.path in numbers})
-    included = {file.path for file in [*logs.files, *logs.unreadable] if backfill.includes(file)}
-    _refuse_no_partition(backfill, logs, included)
+    included = {file.path for file in [*logs.files, *logs.unreadable] if scope.includes(file)}
+    _refuse_no_partition(scope, logs, included)
     by_path = {path: (number, entries[number]) for path, number in numbers.items()}
-    to_score = select_files(backfill, logs, output, job.input.columns.row_id, by_path)
+    to_score = select_files(scope, logs, output, job.input.columns.row_id, by_path)
     for file in (file for file in [*to_score.files, *to_score.deferred] if file.path in numbers):
         _refuse_other_path(output, entries[numbers[file.path]], file)
     check_types(logs, to_score.files, logs.passthrough)
@@ -261,12 +261,12 @@ def check_selection(job: Job, selection: Selection) -> None:
     """Run the slower checks: the ids of all selected rows, and the models.
 
     Raises:
-        RagassayError: Ids are missing or not unique; a model cannot be found or used.
+        RagassayError: Ids are missing or not unique; a model can't be found or used.
     """
     files = list(selection.files.values())
     check_row_ids(selection.logs, files, job.input.columns, keep_unreadable=job.input.skips_bad_files)
     if files:
-        check_models(job)
+        prepare_models(job)
 
 
 def _find_reopened(entries: Mapping[int, InputFile]) -> dict[str, list[int]]:
@@ -318,12 +318,12 @@ def _compare(logs: Logs, output: Folder, entries: Mapping[int, InputFile]) -> _K
     return known
 
 
-def _refuse_no_partition(backfill: Backfill, logs: Logs, included: Collection[str]) -> None:
+def _refuse_no_partition(scope: ScoringScope, logs: Logs, included: Collection[str]) -> None:
     """Refuse conditions that no partition meets. An incremental read of a table may contain no such partition."""
     partitions = {file.partition_path for file in [*logs.files, *logs.unreadable]}
     is_incremental = logs.source is not None and logs.source.since is not None
-    if backfill.conditions and not included and partitions and not is_incremental:
-        raise InputError(errors.NO_PARTITION, uri=logs.uri, reason=describe_no_match(backfill.conditions, partitions))
+    if scope.conditions and not included and partitions and not is_incremental:
+        raise InputError(errors.NO_PARTITION, uri=logs.uri, reason=describe_no_match(scope.conditions, partitions))
 
 
 def _refuse_other_path(output: Folder, entry: InputFile, file: LogFile) -> None:
@@ -382,16 +382,18 @@ def refuse_unfinished_run(output: Folder, manifest: Manifest, paths: Collection[
         raise OutputError(errors.UNFINISHED_RUN, output=output.uri, file=first, more=more, rows=rows)
 
 
-def find_waiting_partitions(manifest: Manifest, begun: Container[int], deferred: Iterable[LogFile] = ()) -> set[str]:
+def find_incomplete_partitions(manifest: Manifest, partly_scored: Container[int], deferred: Iterable[LogFile] = ()) -> set[str]:
     """Return the hive paths of incomplete partitions: a budget ended within one of their files, or some files are deferred.
 
     Args:
         manifest: Manifest of the output folder.
-        begun: Numbers of the files that have rows in the checkpoint.
+        partly_scored: Numbers of the files that have rows in the checkpoint.
         deferred: Files that are deferred to a later run.
     """
-    waiting = {entry.partition for n, entry in manifest.files.items() if entry.state in (PENDING, DEFERRED) and n in begun}
-    return waiting | {file.partition_path for file in deferred}
+    incomplete = {
+        entry.partition for n, entry in manifest.files.items() if entry.state in (PENDING, DEFERRED) and n in partly_scored
+    }
+    return incomplete | {file.partition_path for file in deferred}
 
 
 def _refuse_other_types(output: Folder, logs: Logs, passthrough: pa.Schema, files: Sequence[LogFile]) -> None:

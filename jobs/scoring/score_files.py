@@ -28,7 +28,7 @@ def score_files(job: Job, selection: Selection, output: Folder, committed: int, 
         console: Where to show progress.
     """
     logs = selection.logs
-    with task(console, "reading", "contexts"):  # from the whole input, so that a budget changes no value
+    with task(console, "reading", "contexts"):  # words of the whole input: a budget must not change a detector's values
         frequencies = ensure_frequencies(job, logs, dict(enumerate(logs.files)), output) if job.members.detectors else None
     output.fs.create_dir(output.path("raw"), recursive=True)
     groups = find_open_groups(output, logs.fs, selection.non_empty_files, selection.samples)

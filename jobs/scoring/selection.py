@@ -37,12 +37,12 @@ class Selection:
         return {number: file for number, file in self.files.items() if file.rows}
 
     def count_rows(self, number: int) -> int:
-        """Count the rows of a file that the output contains when the file is scored."""
+        """Count the rows of a file that will be in the output once it is scored."""
         return len(self.samples[number]) if number in self.samples else self.files[number].rows or 0
 
     @property
     def rows(self) -> int:
-        """Rows of all files that the output contains when they are scored."""
+        """Rows of all files that will be in the output once they are scored."""
         return sum(map(self.count_rows, self.files))
 
     @property

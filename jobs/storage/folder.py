@@ -25,8 +25,10 @@ OUTPUT_NAMES = frozenset(
         "evaluation_explanations.json", "frequencies.parquet", "estimate.json", "publish",
     }
 )  # fmt: skip
-"""Names in an output folder that are read again, in addition to names that begin with `_`. A calibration may be there too."""
+"""Names that commands read again from an output folder; users' files must not replace them. Names with `_` come on top.
 
+A calibration may be in the folder too.
+"""
 
 WRITE_BUFFER_BYTES = 1 << 20  # bytes
 
@@ -35,7 +37,7 @@ READER_THREADS = 16  # an object store is slow per request, but serves many at o
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder on a file system.
+    """A folder on a file system, or a file that is checked or written (`make_file_folder`).
 
     Attributes:
         fs: pyarrow file system.
@@ -194,12 +196,12 @@ def open_folder(uri: str) -> Folder:
     return Folder(fs, root.rstrip("/"), uri.partition("#")[0].rstrip("/"))  # a fragment does not affect what is opened
 
 
-def file_location(folder: Folder, name: str) -> Folder:
-    """Return a file of a folder, as `check_outside_output` expects it."""
+def make_file_folder(folder: Folder, name: str) -> Folder:
+    """Return a `Folder` that stands for a file of a folder: its root and URI are the file's."""
     return Folder(folder.fs, folder.path(name), folder.uri_of(name))
 
 
-def locate_file(uri: str) -> tuple[Folder, str]:
+def open_file_folder(uri: str) -> tuple[Folder, str]:
     """Return the folder of a file, and the file's name in it; see `open_folder`.
 
     Raises:
@@ -224,7 +226,7 @@ def read_user_table(uri: str, required: Iterable[str], hint: str = "") -> pa.Tab
     Raises:
         InputError: The file can't be read, or a column is missing.
     """
-    folder, name = locate_file(uri)
+    folder, name = open_file_folder(uri)
     try:
         table = read_table(folder.fs, folder.path(name))
     except (OSError, pa.ArrowInvalid) as error:

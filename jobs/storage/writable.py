@@ -7,7 +7,7 @@ from uuid import uuid4
 from pyarrow import fs as pafs
 
 from ragassay.jobs import errors
-from ragassay.jobs.storage.folder import Folder, check_outside_output, file_location, locate_file
+from ragassay.jobs.storage.folder import Folder, check_outside_output, make_file_folder, open_file_folder
 from ragassay.pipeline.errors import OutputError
 
 
@@ -18,7 +18,7 @@ def check_writable(target: Folder, user_path: str) -> None:
     are checked. In an object store, only the bucket and an existing object are checked: a missing right shows only on a write.
 
     Args:
-        target: The file, from `jobs.storage.folder.file_location`. It may exist.
+        target: The file, from `jobs.storage.folder.make_file_folder`. It may exist.
         user_path: Path of the file as the user named it.
 
     Raises:
@@ -43,12 +43,12 @@ def prepare_new_file(user_path: str, output: Folder | None) -> Folder:
         output: Output folder that its content comes from.
 
     Returns:
-        The file, as `jobs.storage.folder.file_location` returns it.
+        The file, as `jobs.storage.folder.make_file_folder` returns it.
 
     Raises:
         OutputError: The file exists, is part of the output's data, or can't be written.
     """
-    file = file_location(*locate_file(user_path))
+    file = make_file_folder(*open_file_folder(user_path))
     if output is not None:
         check_outside_output(output, file, user_path)
     check_writable(file, user_path)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.evaluation.labels import LabelSource
-from ragassay.jobs.progress.task import reach, task
+from ragassay.jobs.progress.task import raise_done_to, task
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.jobs.training import errors
@@ -102,7 +102,7 @@ def tune(
             recipe,
             out,
             report=lambda line: console.print(line, markup=False, highlight=False),
-            on_step=lambda tokens: reach(tokens, "tokens"),
+            on_step=lambda tokens: raise_done_to(tokens, "tokens"),
             watched=dict(zip(_shorten_names(list(watched_groups)), watched_groups.values(), strict=True)),
         )
     write_adapter(model, slm, recipe, dict(examples.counts), Path(data).name, measurements, out)

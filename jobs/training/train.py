@@ -153,8 +153,8 @@ def train(
         optimizer.zero_grad()
         if (step + 1) % recipe.check_every == 0 or step + 1 == len(steps):
             seconds = time.perf_counter() - started
-            held_out_loss, auroc = evaluate(model, held_out, labels, weights)
-            watched_auroc = {name: evaluate(model, groups, labels)[1] for name, groups in (watched or {}).items()}
+            held_out_loss, auroc = measure_held_out(model, held_out, labels, weights)
+            watched_auroc = {name: measure_held_out(model, groups, labels)[1] for name, groups in (watched or {}).items()}
             measurement = HeldOutMeasurement(
                 step + 1, tokens, label_count, seconds, float(np.mean(losses)), held_out_loss, auroc, watched_auroc
             )
@@ -178,13 +178,13 @@ def train(
     return measurements
 
 
-def evaluate(
+def measure_held_out(
     model: Any,
     groups: Sequence[ContextGroup],
     labels: tuple[Sequence[int], Sequence[int]],
     weights: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[float, float]:
-    """Return the mean loss per label and the AUROC of the log-odds."""
+    """Return the mean loss per label and the AUROC of the log-odds on held-out groups."""
     import torch
 
     total, count, values, truth = 0.0, 0, [], []

@@ -1,7 +1,8 @@
-"""The bundled calibrations: they give the scores of the default members a meaning, measured on labeled sets of many origins.
+"""The bundled calibrations: they map the default members' scores to verdicts and probabilities.
 
 Without labels, the mean and deviation of a run do not show how good its responses are, least of all in a run of few rows, and a
-quantile flags the same share of good and bad runs. `python -m tests.benchmarks.defaults` makes the file;
+quantile flags the same share of good and bad runs. `python -m tests.benchmarks.defaults` makes the file
+from labeled sets of many origins;
 docs/background/method.md shows its quality.
 """
 
@@ -45,7 +46,7 @@ def is_fitted_for(calibration: Calibration, members: MembersConfig, fingerprint:
         members: The members of a job.
         fingerprint: Fingerprint of the job's scores.
     """
-    ensemble = members.ensemble_values
+    ensemble = members.ensemble_value_kinds
     if {name: member.value for name, member in calibration.members.items()} != ensemble:
         return False
     weights = members.ensemble_weights or dict.fromkeys(ensemble, 1 / len(ensemble))

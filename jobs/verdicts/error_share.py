@@ -26,7 +26,7 @@ def find_worst_error_share(*statuses: Counter[str]) -> dict[str, int]:
 def refuse_too_many_errors(runtime: RuntimeConfig, run: Run, output_uri: str) -> None:
     """Fail a run if this program failed on too many of the rows that the run wrote.
 
-    If the run wrote no row, the rows of the last run before it count, so that the error repeats when a scheduler tries again.
+    If the run wrote no row, the rows of the last run before it count, so that a retry that has nothing left to do fails again.
 
     Raises:
         RowsError: More than `max_error_share` of the rows have the status `error`.

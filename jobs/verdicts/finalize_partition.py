@@ -29,7 +29,7 @@ from ragassay.schemas.stats import Moments
 
 
 @dataclass
-class FinalizedPartition:
+class FinalizedCounts:
     """Counts of the rows that `finalize_partition` wrote.
 
     Attributes:
@@ -91,7 +91,7 @@ def compute_response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSet
 
 def finalize_partition(
     raw: ScoredDataset, target: str, settings: VerdictSettings, judge_files: JudgeFiles = NO_JUDGE_FILES
-) -> FinalizedPartition:
+) -> FinalizedCounts:
     """Write one partition of `scored/`, whole or not at all.
 
     Args:
@@ -105,7 +105,7 @@ def finalize_partition(
     """
     passthrough = merge_passthrough(passthrough_schemas(raw).values())
     schema = scored_schema(passthrough)
-    counts, decisions = FinalizedPartition(), judge_files.read(raw.fs)
+    counts, decisions = FinalizedCounts(), judge_files.read(raw.fs)
     file_schema = add_verdicts_id(schema, settings.run_id)
     with open_atomic(raw.fs, target) as stream, pq.ParquetWriter(stream, file_schema, compression="zstd") as writer:
         rows = read_in_input_order(raw, partial(_add_columns, passthrough=passthrough))
@@ -122,7 +122,7 @@ def _finalize_batches(
         yield scored if decisions is None else replace_verdicts(scored, decisions)
 
 
-def _group_rows(scored: Iterable[pa.RecordBatch], counts: FinalizedPartition) -> Iterator[pa.Table]:
+def _group_rows(scored: Iterable[pa.RecordBatch], counts: FinalizedCounts) -> Iterator[pa.Table]:
     """Combine scored rows into tables of at least BATCH_ROWS, because raw files may be small. Count the rows in `counts`."""
     group: list[pa.RecordBatch] = []
     for batch in scored:

@@ -80,7 +80,7 @@ def fit_members(
         values: Member -> kind of its value that is normalized.
         stats: Statistics of every partition of the output folder.
         run: Paths of the partitions that are being finalized.
-        last: Length of the history, see `jobs.output.partitions.history`.
+        last: Length of the history, see `jobs.output.partitions.earlier_partitions`.
 
     Raises:
         FitError: There are no scores, sigma is 0, or a frozen file lacks a member.

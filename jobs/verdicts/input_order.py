@@ -14,8 +14,8 @@ def read_in_input_order(raw: ScoredDataset, shape: Callable[[pa.RecordBatch], pa
     """Read rows in the order of their `row_key`s.
 
     A file contains a block of input rows, in the order in which blocks were committed. A block of a resumed run can have a gap
-    that rows of another file fill, and with `cluster_mib` rows are sorted by their contexts. Rows of a file after the first row
-    of the next file stay in memory; usually this is one file at a time.
+    that rows of another file fill, and with `context_order_mib` rows are sorted by their contexts. Rows of a file after the
+    first row of the next file stay in memory; usually this is one file at a time.
 
     Args:
         raw: Scores of the partition; no file is empty.

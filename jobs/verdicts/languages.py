@@ -38,7 +38,7 @@ def choose_languages(job: Job, fingerprint: Mapping[str, Any], calibration: Cali
         return None if languages == ANY else tuple(languages)
     if calibration is not None:
         return calibration.languages
-    return find_measured_languages(job.members.ensemble_values, fingerprint)
+    return find_measured_languages(job.members.ensemble_value_kinds, fingerprint)
 
 
 def find_measured_languages(values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> Languages:
@@ -60,7 +60,7 @@ def resolve_languages(job: Job, fingerprint: dict[str, Any]) -> Job:
         fingerprint: Fingerprint of its scores.
 
     Raises:
-        ConfigError: The calibration cannot be read, or belongs to other scores.
+        ConfigError: The calibration can't be read, or belongs to other scores.
     """
     return set_languages(job, choose_languages(job, fingerprint, find_calibration(job, fingerprint)))
 

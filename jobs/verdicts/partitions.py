@@ -10,7 +10,7 @@ from ragassay.schemas.stats import PartitionStats
 
 
 @dataclass(frozen=True)
-class ScoredPartitions:
+class CompletePartitions:
     """Complete partitions of an output folder. Keys are paths on disk.
 
     Attributes:

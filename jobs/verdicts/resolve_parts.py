@@ -65,11 +65,11 @@ def find_calibration(job: Job, fingerprint: dict[str, Any]) -> Calibration | Non
         The calibration that the job names, or the bundled one if it was fitted for exactly the job's members; None without one.
 
     Raises:
-        ConfigError: The file cannot be read, or it belongs to other scores.
+        ConfigError: The file can't be read, or it belongs to other scores.
     """
     path = job.verdict.calibration_file
     if path is not None:
-        return load_calibration(path, fingerprint, job.members.values)
+        return load_calibration(path, fingerprint, job.members.value_kinds)
     if job.verdict.calibration == BUNDLED and is_fitted_for(load_bundled_calibration(), job.members, fingerprint):
         return load_bundled_calibration()
     return None

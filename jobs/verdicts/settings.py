@@ -63,7 +63,7 @@ def resolve_settings(
     parts = resolve_parts(job, calibration)
     config = job.verdict
     # Members that the calibration does not contain are outside the ensemble; they are fitted here.
-    unfitted = {name: value for name, value in job.members.values.items() if name not in parts.rule.fits}
+    unfitted = {name: value for name, value in job.members.value_kinds.items() if name not in parts.rule.fits}
     fits = fit_members(config.normalize, unfitted, stats, chosen, config.history.partitions) if unfitted else {}
     settings = _make_settings(job, parts, run_id, fits)
     source = (
@@ -91,7 +91,7 @@ def resolve_standalone_settings(job: Job, calibration: Calibration | None, run_i
     if (parts.own_moments and job.verdict.normalize.source != "frozen") or parts.tau is None:
         raise ConfigError(codes.NOTHING_TO_JUDGE_BY)
     weights = parts.rule.weights
-    members = {name: value for name, value in job.members.values.items() if not weights or name in weights}
+    members = {name: value for name, value in job.members.value_kinds.items() if not weights or name in weights}
     fits = fit_members(job.verdict.normalize, members, {}, [], 1) if parts.own_moments else {}
     return _make_settings(job, parts, run_id, fits), parts.origins
 
@@ -119,7 +119,7 @@ def _make_settings(job: Job, parts: VerdictParts, run_id: str, fits: Mapping[str
     Members without a fit are omitted. Members outside the ensemble get weight 0.
     """
     all_fits = {**parts.rule.fits, **fits}
-    values = {name: value for name, value in job.members.values.items() if name in all_fits}
+    values = {name: value for name, value in job.members.value_kinds.items() if name in all_fits}
     weights = parts.rule.weights and {**dict.fromkeys(values, 0.0), **parts.rule.weights}
     rule = replace(parts.rule, fits=all_fits, weights=weights)
     return VerdictSettings(values, rule, parts.tau, run_id, parts.probability)
@@ -133,7 +133,7 @@ def check_verdict_settings(job: Job, fingerprint: dict[str, Any]) -> None:
         fingerprint: Fingerprint of the scores.
 
     Raises:
-        ConfigError: The calibration cannot be read or belongs to other scores, or the job file contradicts it.
+        ConfigError: The calibration can't be read or belongs to other scores, or the job file contradicts it.
     """
     resolve_parts(job, find_calibration(job, fingerprint))
 
@@ -153,13 +153,13 @@ def _resolve_without_scores(job: Job, run_id: str) -> ResolvedSettings:
     rule = replace(resolve_parts(job, None).rule, weights=None)
     record = _make_fit_record(job.members, job.verdict.normalize.source or "run", rule)
     return ResolvedSettings(
-        VerdictSettings(job.members.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None
+        VerdictSettings(job.members.value_kinds, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None
     )
 
 
 def _make_fit_record(config: MembersConfig, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
     members = {
-        name: MemberFit(**asdict(fit), value=config.values[name], suspicious_below=config.suspicious_below[name])
+        name: MemberFit(**asdict(fit), value=config.value_kinds[name], suspicious_below=config.flag_limits[name])
         for name, fit in rule.fits.items()
     }
     weights = None if rule.weights is None else dict(rule.weights)

@@ -7,7 +7,7 @@ from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.verdicts.finalize_partition import count_score_cells
-from ragassay.jobs.verdicts.partitions import ScoredPartitions
+from ragassay.jobs.verdicts.partitions import CompletePartitions
 from ragassay.jobs.verdicts.settings import NO_SCORE
 from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, find_share_threshold
@@ -17,7 +17,7 @@ TIED = 0.01
 """Excess of the flagged share over the quantile above which the record mentions ties."""
 
 
-def find_quantile_threshold(config: VerdictConfig, scores: ScoredPartitions, settings: VerdictSettings) -> ThresholdRecord:
+def find_quantile_threshold(config: VerdictConfig, scores: CompletePartitions, settings: VerdictSettings) -> ThresholdRecord:
     """Find the threshold that is a quantile of the response scores. Without a score it has no value.
 
     Args:

@@ -11,9 +11,9 @@ from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts import errors as codes
 from ragassay.jobs.verdicts.error_share import find_worst_error_share
-from ragassay.jobs.verdicts.finalize_partition import FinalizedPartition, finalize_partition
+from ragassay.jobs.verdicts.finalize_partition import FinalizedCounts, finalize_partition
 from ragassay.jobs.verdicts.judge_files import find_judge_files
-from ragassay.jobs.verdicts.partitions import ScoredPartitions
+from ragassay.jobs.verdicts.partitions import CompletePartitions
 from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.schemas.manifest import InputFile, Manifest
@@ -39,8 +39,8 @@ class RowCounts:
 
 
 def write_verdicts(
-    output: Folder, manifest: Manifest, scores: ScoredPartitions, settings: VerdictSettings
-) -> dict[str, FinalizedPartition]:
+    output: Folder, manifest: Manifest, scores: CompletePartitions, settings: VerdictSettings
+) -> dict[str, FinalizedCounts]:
     """Write partitions of `scored/`, each whole or not at all.
 
     Args:
@@ -62,7 +62,7 @@ def write_verdicts(
     judge_files = find_judge_files(output, manifest, scores.chosen)
     tasks = {path: remote.remote(scores.raw[path], targets[path], settings, judge_files[path]) for path in scores.chosen}
     scored_rows = manifest.count_scored_rows()
-    results: dict[str, FinalizedPartition] = {}
+    results: dict[str, FinalizedCounts] = {}
     expect(len(tasks), "partitions")
     for path, task in tasks.items():
         result = results[path] = ray.get(task)
@@ -74,12 +74,12 @@ def write_verdicts(
 
 
 def count_written_rows(
-    files: Mapping[int, InputFile], partitions: Iterable[FinalizedPartition], scored: Collection[int] | None
+    files: Mapping[int, InputFile], partitions: Iterable[FinalizedCounts], scored: Collection[int] | None
 ) -> RowCounts:
     """Count the rows of `scored/` that a run reports. A row can have a score in `raw/` and none in `scored/`.
 
-    Errors are counted twice: among all written rows, and among the rows without an earlier verdict (scored by an earlier
-    `score` command or by a run that ended early). The larger share counts, so that a large partition does not hide the errors
+    The error share is computed for two groups, and the larger one counts: all written rows, and the rows without an earlier
+    verdict (scored by an earlier `score` command or by a run that ended early). So a large partition does not hide the errors
     of new rows.
 
     Args:

@@ -47,7 +47,7 @@ def score_set(job: Job, path: Path) -> LabeledSet:
     table = pq.ParquetFile(path).read()
     rows = run_stages(load_stages(make_scoring_stages(job, None), lambda _: None), table, lambda _: None)
     (batch,) = rows.select(["members", "status", "label", "sentences", "sentence_labels"]).combine_chunks().to_batches()
-    values, counts = read_scores(batch, job.members.values)
+    values, counts = read_scores(batch, job.members.value_kinds)
     pairs = zip(batch["status"].to_pylist(), batch["label"].to_pylist(), strict=True)
     labels = [label for status, label in pairs if status == Status.OK]
     assert None not in labels
@@ -68,7 +68,7 @@ def main() -> None:
     options = parser.parse_args()
     job = make_detector_job()
     sets = {name: score_set(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
-    weights = tuple((name, 1 / len(job.members.values)) for name in job.members.values)
+    weights = tuple((name, 1 / len(job.members.value_kinds)) for name in job.members.value_kinds)
     choice = Choice(ValueKind.SCORE, weights, DEFAULT_MEAN, DEFAULT_POSITIVE)
     print("| set | responses | AUROC |\n| --- | --- | --- |")
     for name, rows in sets.items():

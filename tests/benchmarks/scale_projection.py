@@ -24,7 +24,7 @@ from ragassay.jobs.config.job import load_job
 from ragassay.jobs.input import LogFile, find_logs, read_logs
 from ragassay.jobs.input.formats import inspect_files
 from ragassay.jobs.input.repeated_hashes import MAX_HASHES_IN_MEMORY
-from ragassay.jobs.output.manifest_shards import SEAL_THRESHOLD, seal
+from ragassay.jobs.output.manifest_shards import SEAL_THRESHOLD, seal_entries
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import Manifest
@@ -123,7 +123,7 @@ def _measure_whole_file() -> float:
 
 def _measure_sealed_entry(folder: Folder, entries: int) -> float:
     manifest = Manifest(files={number: make_entry(number) for number in range(entries)})
-    assert not seal(folder, manifest, "r1").files
+    assert not seal_entries(folder, manifest, "r1").files
     total: int = sum(info.size for info in folder.list("_files", ".parquet"))
     return total / entries
 

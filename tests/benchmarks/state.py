@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.input.repeated_hashes import DuplicateFinder, Hashes
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.output.manifest_shards import seal
+from ragassay.jobs.output.manifest_shards import seal_entries
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.arrays import Ints
@@ -99,7 +99,7 @@ def _write_manifest(where: str, files: int, sealed: bool) -> None:
     folder = open_folder(where)
     manifest = Manifest({}, {number: make_entry(number) for number in range(files)})
     if sealed:
-        manifest = seal(folder, manifest, "r1")
+        manifest = seal_entries(folder, manifest, "r1")
     write_manifest(folder, manifest)
 
 

@@ -76,7 +76,7 @@ def combine_weights(members: Mapping[str, str], requested: Sequence[str]) -> dic
     groups |= {text.replace(",", ", "): text.split(",") for text in requested}
     equal_weights: dict[str, Weights] = {name: dict.fromkeys(group, 1 / len(group)) for name, group in groups.items()}
     default = Job().members
-    weights = default.ensemble_weights or dict.fromkeys(default.values, 1 / len(default.values))
+    weights = default.ensemble_weights or dict.fromkeys(default.value_kinds, 1 / len(default.value_kinds))
     return equal_weights | ({"default members": weights} if weights.keys() <= members.keys() else {})
 
 

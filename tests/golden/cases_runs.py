@@ -56,7 +56,7 @@ def _prepare_served(scene: Scene) -> None:
     slms = [scene.servers.slm("first", whole_response=True), scene.servers.slm("second", value="p_yes")]
     scene.write_job(
         members={"slms": slms, "detectors": DETECTORS[2:], "weights": {"first": 3, "second": 1, "novelty": 1}},
-        runtime={"cluster_mib": 1},
+        runtime={"context_order_mib": 1},
     )
 
 

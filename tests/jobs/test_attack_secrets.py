@@ -31,7 +31,7 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.read import read_logs
 from ragassay.jobs.integrations.lineage.events import send_run_events
 from ragassay.jobs.integrations.publish.http import ToolReply
-from ragassay.jobs.output.fingerprint import shorten
+from ragassay.jobs.output.fingerprint import format_value
 from ragassay.jobs.progress.bar_state import Bar
 from ragassay.jobs.progress.show import format_json, print_line
 from ragassay.jobs.runtime.clean_output import RayDataFormatter, clean_error, clean_process_output, clean_task, traceback_text
@@ -192,7 +192,7 @@ OUTPUTS: dict[str, Callable[[SecretUri], str]] = {
     "manifest": lambda uri: json.dumps(json.loads(manifest_text(uri)), ensure_ascii=False),
     "pickled error": lambda uri: str(pickle.dumps(InputError(TEXT, text=f"input '{uri.text}' is bad"))),
     "error that leaves a worker": from_worker,
-    "setting of a fingerprint": lambda uri: shorten([uri.text]),
+    "setting of a fingerprint": lambda uri: format_value([uri.text]),
 }  # fmt: skip
 
 

@@ -95,8 +95,8 @@ def manifest_of(name: str) -> Manifest:
 def resolve(job: Job, manifest: Manifest) -> ResolvedSettings:
     """Resolve the verdict settings of a job for a partition."""
     rng = np.random.default_rng(1)
-    members = {name: compute_moments(rng.normal(0, 1, 50)) for name in job.members.values}
-    stats = {"": PartitionStats("", members, job.members.values, {}, {"ok": 20}, 50, [])}
+    members = {name: compute_moments(rng.normal(0, 1, 50)) for name in job.members.value_kinds}
+    stats = {"": PartitionStats("", members, job.members.value_kinds, {}, {"ok": 20}, 50, [])}
     return resolve_settings(job, find_calibration(job, manifest.fingerprint), "run", stats, [""])
 
 

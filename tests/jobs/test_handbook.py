@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.data.handbook.build import DEMO, LOGS, build, items
+from ragassay.jobs.data.handbook.build import DEMO, LOGS, build, read_items
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from tests.conftest import HANDBOOK
 
@@ -27,7 +27,7 @@ def test_bundled_parquet_files_match_their_source(tmp_path: Path) -> None:
 
 
 def test_items_and_splits(rows: list[dict[str, Any]]) -> None:
-    assert len(items("items")) == 120 and len(rows) == 360 and len({r["row_id"] for r in rows}) == 360
+    assert len(read_items("items")) == 120 and len(rows) == 360 and len({r["row_id"] for r in rows}) == 360
     assert Counter(r["split"] for r in rows) == {"train": 240, "test": 120}
     assert len({r["dt"] for r in rows}) == 6
     by_item: dict[str, set[str]] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from ragassay.jobs.integrations.traces.convert import TRACES_FOLDER, stage_export
+from ragassay.jobs.integrations.traces.convert import TRACES_FOLDER, convert_export
 from ragassay.jobs.integrations.traces.read_export import find_export_files
 from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import free_port
@@ -46,7 +46,7 @@ def run(script: str, python: Path, *args: str | Path, folder: Path) -> None:
 
 
 def stage_rows(export: Path, output: Path, preset: str) -> list[dict[str, Any]]:
-    stage_export(find_export_files(str(export)), open_folder(str(output)), preset, 2, False)
+    convert_export(find_export_files(str(export)), open_folder(str(output)), preset, 2, False)
     rows: list[dict[str, Any]] = (
         ds.dataset(output / TRACES_FOLDER, format="parquet", partitioning="hive").to_table().to_pylist()
     )

@@ -49,15 +49,15 @@ SCHEMA = pa.schema(
 )
 
 
-def items(folder: str) -> list[dict[str, Any]]:
-    """The items of a folder as their authors wrote them, in the order of files and places."""
-    found: list[dict[str, Any]] = []
+def read_items(folder: str) -> list[dict[str, Any]]:
+    """Read the items of a folder, in the order of the files."""
+    items: list[dict[str, Any]] = []
     for path in sorted((HERE / folder).glob("*.yaml")):
-        found.extend(yaml.safe_load(path.read_text(encoding="utf-8")))
-    return found
+        items.extend(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return items
 
 
-def respond(sentences: list[dict[str, str]]) -> tuple[str, list[dict[str, Any]]]:
+def join_sentences(sentences: list[dict[str, str]]) -> tuple[str, list[dict[str, Any]]]:
     """Join labeled sentences to a response; list items ("- …") get lines of their own.
 
     Returns:
@@ -73,12 +73,12 @@ def respond(sentences: list[dict[str, str]]) -> tuple[str, list[dict[str, Any]]]
     return text, labels
 
 
-def rows(number: int, item: dict[str, Any]) -> list[dict[str, Any]]:
-    """The three log rows of an item; every third item is for testing."""
+def make_rows(number: int, item: dict[str, Any]) -> list[dict[str, Any]]:
+    """Make the three log rows of an item; every third item is for testing."""
     day = FIRST_DAY + timedelta(days=number % DAYS)
     result = []
     for place, label in enumerate(LABELS):
-        response, labels = respond(item[label])
+        response, labels = join_sentences(item[label])
         minute = (number // DAYS) * 21 + place * 7
         result.append(
             {
@@ -98,16 +98,16 @@ def rows(number: int, item: dict[str, Any]) -> list[dict[str, Any]]:
 
 def demo_rows() -> list[list[dict[str, Any]]]:
     """The demo's rows, item by item."""
-    hard = [rows(number, item) for number, item in enumerate(items("items"))]
+    hard = [make_rows(number, item) for number, item in enumerate(read_items("items"))]
     tested = [logged for logged in hard if logged[0]["split"] == "test"]
-    everyday = [rows(number, item) for number, item in enumerate(items("everyday"))]
+    everyday = [make_rows(number, item) for number, item in enumerate(read_items("everyday"))]
     parts = {"everyday": everyday, "hard": tested[:DEMO_HARD_ITEMS]}
     return [[{**row, "split": "test", "part": part} for row in item] for part, found in parts.items() for item in found]
 
 
 def build(logs: Path = LOGS, demo: Path = DEMO) -> None:
     """Write both logs, one folder a day."""
-    _write([rows(number, item) for number, item in enumerate(items("items"))], SCHEMA, logs)
+    _write([make_rows(number, item) for number, item in enumerate(read_items("items"))], SCHEMA, logs)
     _write(demo_rows(), SCHEMA.append(pa.field("part", pa.string())), demo)
 
 

@@ -19,7 +19,7 @@ from ragassay.jobs.input.parquet import open_parquet
 from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.libraries import import_library, library_uri, storage_options
 from ragassay.jobs.input.tables.projected import CHANGE_COLUMN, INSERT_CHANGE, ProjectedView, project_file
-from ragassay.jobs.input.tables.since import AddedFiles, FileAsOf, ListRuns, find_start_version
+from ragassay.jobs.input.tables.since import AddedFiles, FileAtVersion, ListRuns, find_start_version
 from ragassay.jobs.input.types import to_plain
 from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError
@@ -57,7 +57,7 @@ class DeltaCommit:
     changes: list[dict[str, Any]] = field(default_factory=list)
 
 
-def find_delta(folder: Folder, source: InputConfig, runs: ListRuns) -> Logs:
+def list_delta_files(folder: Folder, source: InputConfig, runs: ListRuns) -> Logs:
     """Find the data files of a Delta table: the files of a version, or those with rows added since another version.
 
     Args:
@@ -85,20 +85,20 @@ def find_delta(folder: Folder, source: InputConfig, runs: ListRuns) -> Logs:
     added_files, changes = AddedFiles(folder.address, "Delta"), AddedFiles(folder.address, "Delta")
     if start.full_version is not None:
         first_table = open_version(start.full_version)
-        added_files.freeze(map(_apply_deletion_vectors(first_table), _list_version_files(folder, first_table)))
+        added_files.keep_all_so_far(map(_apply_deletion_vectors(first_table), _list_version_files(folder, first_table)))
     for commit in _read_commits(folder, start.since, version):
         old_rows = commit.is_rearrangement or commit.operation in _OPERATIONS_WITHOUT_NEW_ROWS
         added = [_make_entry(folder, add, keys) for add in commit.added]
         new_rows = not old_rows and not commit.changes
         is_added = added_files.apply_version(
             commit.version, commit.operation, added, commit.removed,
-            new_rows=new_rows, before=_make_as_of(open_version, commit.version - 1),
+            new_rows=new_rows, before=_make_file_at_version(open_version, commit.version - 1),
         )  # fmt: skip
         if not is_added and not old_rows:
-            changes.freeze(_make_entry(folder, change, keys) for change in commit.changes)
+            changes.keep_all_so_far(_make_entry(folder, change, keys) for change in commit.changes)
         if commit.version in start.registered_versions:
-            added_files.freeze(as_of=_apply_deletion_vectors(open_version(commit.version)))
-    added_files.freeze(as_of=_apply_deletion_vectors(table))
+            added_files.keep_all_so_far(at_version=_apply_deletion_vectors(open_version(commit.version)))
+    added_files.keep_all_so_far(at_version=_apply_deletion_vectors(table))
     if vectors := [file for file in added_files.files if file.error is not None]:
         raise InputError(errors.DELETION_VECTORS, table=folder.address, files=len(vectors))
     inspected = inspect_files(folder.fs, added_files.files)
@@ -125,12 +125,12 @@ def _list_version_files(folder: Folder, table: Any) -> Iterator[LogFile]:
         yield _make_log_file(folder, unquote(action["path"]), action["size_bytes"], values, keys, has_vector=False)
 
 
-def _make_as_of(open_version: Callable[[int], Any], version: int) -> FileAsOf:
+def _make_file_at_version(open_version: Callable[[int], Any], version: int) -> FileAtVersion:
     """Return a function that returns a file as it is in a version. Only files with a deletion vector need it."""
     return lambda file: file if file.error is None else _apply_deletion_vectors(open_version(version))(file)
 
 
-def _apply_deletion_vectors(table: Any) -> FileAsOf:
+def _apply_deletion_vectors(table: Any) -> FileAtVersion:
     """Return a function that excludes the rows that the deletion vectors of a version name."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return lambda file: file

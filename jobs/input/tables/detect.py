@@ -8,9 +8,9 @@ from pyarrow import fs as pafs
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.input.tables.delta import LOG_FOLDER, find_delta
-from ragassay.jobs.input.tables.iceberg import SCHEME, find_iceberg
-from ragassay.jobs.input.tables.lance import VERSIONS_FOLDER, find_lance
+from ragassay.jobs.input.tables.delta import LOG_FOLDER, list_delta_files
+from ragassay.jobs.input.tables.iceberg import SCHEME, list_iceberg_files
+from ragassay.jobs.input.tables.lance import VERSIONS_FOLDER, list_lance_files
 from ragassay.jobs.input.tables.since import ListRuns
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import InputError
@@ -18,8 +18,8 @@ from ragassay.pipeline.errors import InputError
 _METADATA_FILE = re.compile(r"\.metadata\.json$")
 
 _FINDERS: tuple[tuple[str, Callable[[Folder, InputConfig, ListRuns], Logs]], ...] = (
-    (LOG_FOLDER, find_delta),
-    (VERSIONS_FOLDER, find_lance),
+    (LOG_FOLDER, list_delta_files),
+    (VERSIONS_FOLDER, list_lance_files),
 )
 """Folder that identifies a kind of table, and the function that finds its files. To add a kind, add it here."""
 
@@ -32,7 +32,7 @@ def find_table(uri: str, source: InputConfig, runs: ListRuns) -> Logs | None:
     """
     path = uri.partition("?")[0] if "://" in uri else uri
     if uri.startswith(SCHEME) or _METADATA_FILE.search(path):
-        return find_iceberg(uri, source, runs)
+        return list_iceberg_files(uri, source, runs)
     folder = _open_existing_folder(uri)
     for name, find in _FINDERS if folder else ():
         if folder and folder.fs.get_file_info(folder.path(name)).type == pafs.FileType.Directory:

@@ -16,7 +16,7 @@ from ragassay.jobs.input.formats import inspect_files
 from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.libraries import iceberg_properties, import_library
 from ragassay.jobs.input.tables.projected import project_file
-from ragassay.jobs.input.tables.since import AddedFiles, FileAsOf, ListRuns, find_start_version
+from ragassay.jobs.input.tables.since import AddedFiles, FileAtVersion, ListRuns, find_start_version
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.source import SourceTable
@@ -96,7 +96,7 @@ class _IcebergReader:
                 yield batch.slice(start, max_rows)
 
 
-def find_iceberg(uri: str, source: InputConfig, runs: ListRuns) -> Logs:
+def list_iceberg_files(uri: str, source: InputConfig, runs: ListRuns) -> Logs:
     """Find the data files of an Iceberg table: the files of a snapshot, or those with rows added since another snapshot.
 
     Args:
@@ -117,16 +117,16 @@ def find_iceberg(uri: str, source: InputConfig, runs: ListRuns) -> Logs:
     added_files = AddedFiles(name, "Iceberg")
     if start.full_version is not None:
         first_snapshot = _find_snapshot(table, name, start.full_version)
-        added_files.freeze(data_files.list_files(start.full_version).values() if first_snapshot is not None else ())
+        added_files.keep_all_so_far(data_files.list_files(start.full_version).values() if first_snapshot is not None else ())
     for step in _list_snapshots(table, name, start.since, snapshot):
         added, removed = data_files.list_changes(step)
         operation = step.summary.operation.value if step.summary is not None else "unknown"
         new_rows = operation not in _OPERATIONS_WITHOUT_NEW_ROWS
-        as_of_parent = data_files.make_as_of(step.parent_snapshot_id)
+        as_of_parent = data_files.make_file_at_version(step.parent_snapshot_id)
         added_files.apply_version(step.snapshot_id, operation, added, removed, new_rows=new_rows, before=as_of_parent)
         if step.snapshot_id in start.registered_versions:
-            added_files.freeze(as_of=data_files.make_as_of(step.snapshot_id))
-    added_files.freeze(as_of=data_files.make_as_of(snapshot.snapshot_id))
+            added_files.keep_all_so_far(at_version=data_files.make_file_at_version(step.snapshot_id))
+    added_files.keep_all_so_far(at_version=data_files.make_file_at_version(snapshot.snapshot_id))
     fs = data_files.file_system()
     files, keys = data_files.unify_partitions(
         [data_files.inspect_file(fs, file) for file in inspect_files(fs, added_files.files)]
@@ -193,7 +193,7 @@ class _IcebergFiles:
         files = (self._make_log_file(task.file, snapshot if task.delete_files else None) for task in tasks)
         return {file.path: file for file in files}
 
-    def make_as_of(self, snapshot: int | None) -> FileAsOf:
+    def make_file_at_version(self, snapshot: int | None) -> FileAtVersion:
         """Return a function that returns a file as it is in a snapshot; unchanged if the snapshot does not contain it."""
         return lambda file: file if snapshot is None else self.list_files(snapshot).get(file.path, file)
 

@@ -63,7 +63,7 @@ class _LanceReader:
         yield from self._fragment.to_batches(columns=names, batch_size=max_rows, batch_readahead=2)
 
 
-def find_lance(folder: Folder, source: InputConfig, runs: ListRuns) -> Logs:
+def list_lance_files(folder: Folder, source: InputConfig, runs: ListRuns) -> Logs:
     """Find the fragments of a Lance dataset: those of a version, or those with rows added since another version.
 
     Args:
@@ -79,7 +79,7 @@ def find_lance(folder: Folder, source: InputConfig, runs: ListRuns) -> Logs:
     start = find_start_version("lance", folder.address, version, source, runs)
     added_files = AddedFiles(folder.address, "Lance")
     if start.full_version is not None:
-        added_files.freeze(versions.list_files(start.full_version).values())
+        added_files.keep_all_so_far(versions.list_files(start.full_version).values())
     for number in range(start.since + 1, version + 1):
         before, after = versions.list_files(number - 1), versions.list_files(number)
         operation = versions.read_operation(number)
@@ -89,10 +89,12 @@ def find_lance(folder: Folder, source: InputConfig, runs: ListRuns) -> Logs:
         added = [after[path] for path in (after.keys() - before.keys()) | touched]
         new_rows = operation not in _OPERATIONS_WITHOUT_NEW_ROWS
         removed = (before.keys() - after.keys()) | touched
-        added_files.apply_version(number, operation, added, removed, new_rows=new_rows, before=versions.make_as_of(number - 1))
+        added_files.apply_version(
+            number, operation, added, removed, new_rows=new_rows, before=versions.make_file_at_version(number - 1)
+        )
         if number in start.registered_versions:
-            added_files.freeze(as_of=versions.make_as_of(number))
-    added_files.freeze(as_of=versions.make_as_of(version))
+            added_files.keep_all_so_far(at_version=versions.make_file_at_version(number))
+    added_files.keep_all_so_far(at_version=versions.make_file_at_version(version))
     since = start.since if start.full_version is None else None
     lineage = SourceTable("lance", folder.address, version, since)
     folders = {real_path(folder.fs, folder.root): folder.root}
@@ -122,7 +124,7 @@ class _LanceVersions:
         transaction = self.open_version(None).read_transaction(version)
         return "unknown" if transaction is None else type(transaction.operation).__name__
 
-    def make_as_of(self, version: int) -> Callable[[LogFile], LogFile]:
+    def make_file_at_version(self, version: int) -> Callable[[LogFile], LogFile]:
         """Return a function that returns a fragment as it is in a version; unchanged if the version does not contain it."""
         return lambda file: self.list_files(version).get(file.path, file)
 

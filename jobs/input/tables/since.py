@@ -71,7 +71,7 @@ def _is_complete(run: Run) -> bool:
     return bool(run.rows) and not has_omissions
 
 
-FileAsOf = Callable[[LogFile], LogFile]
+FileAtVersion = Callable[[LogFile], LogFile]
 """Returns a file as it is in a version: without the rows that are deleted there."""
 
 
@@ -82,8 +82,9 @@ def _unchanged(file: LogFile) -> LogFile:
 class AddedFiles:
     """Collects the files that contain the rows added to a table, version by version.
 
-    A file that is replaced is kept if a run knows it, or if its replacement also contains rows that may already be scored.
-    Otherwise its replacement is used.
+    A version can replace files by others with the same rows, as a compaction does. The replaced file is kept if a run knows it,
+    or if its replacement also contains rows that may be scored (a compaction of old and new files). Otherwise the replacement
+    is used (a compaction of new files).
     """
 
     def __init__(self, table: str, kind: str) -> None:
@@ -103,14 +104,14 @@ class AddedFiles:
         files = {**self._replaceable, **self._frozen}
         return [files[path] for path in sorted(files)]
 
-    def freeze(self, files: Iterable[LogFile] = (), as_of: FileAsOf = _unchanged) -> None:
+    def keep_all_so_far(self, files: Iterable[LogFile] = (), at_version: FileAtVersion = _unchanged) -> None:
         """Keep all files from now on, even if a later version replaces them.
 
         Args:
             files: Files to add.
-            as_of: Returns a file as it is in the current version.
+            at_version: Returns a file as it is in the current version.
         """
-        replaceable = {path: as_of(file) for path, file in self._replaceable.items()}
+        replaceable = {path: at_version(file) for path, file in self._replaceable.items()}
         self._frozen |= replaceable | {file.path: file for file in files}
         self._replaceable = {}
 
@@ -122,7 +123,7 @@ class AddedFiles:
         removed: Collection[str],
         *,
         new_rows: bool,
-        before: FileAsOf = _unchanged,
+        before: FileAtVersion = _unchanged,
     ) -> bool:
         """Apply the changes of a version.
 

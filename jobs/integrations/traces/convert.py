@@ -17,11 +17,11 @@ from pyarrow import parquet as pq
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.integrations.traces import errors
 from ragassay.jobs.integrations.traces.join import ROW_SCHEMA, join_spans, mark_unfinished
-from ragassay.jobs.integrations.traces.parse_spans import RECORD_ERRORS, read_spans
+from ragassay.jobs.integrations.traces.parse_spans import RECORD_ERRORS, parse_spans
 from ragassay.jobs.integrations.traces.presets import PRESETS
 from ragassay.jobs.integrations.traces.read_export import UnreadablePart, digest_file, read_records
 from ragassay.jobs.integrations.traces.span import SPAN_SCHEMA, Span, spans_from_batch, spans_to_table
-from ragassay.jobs.integrations.traces.tables_on_disk import Spill
+from ragassay.jobs.integrations.traces.tables_on_disk import TablesOnDisk
 from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage.folder import Folder, open_atomic, read_table
 from ragassay.pipeline.errors import InputError, OutputError
@@ -43,14 +43,14 @@ _MAX_CLOCK_ERROR = _DAY_MICROSECONDS  # of now: later times are of a wrong clock
 
 
 @dataclass
-class Staging:
-    """State of one staging.
+class Conversion:
+    """State of one conversion.
 
     Attributes:
         output: The output folder.
         hold: Microseconds of newer data after which an incomplete trace is used.
         skip_unreadable: Whether to skip and count parts that can't be read.
-        record: What earlier stagings read; replaced by the state after this one.
+        record: What earlier conversions read; replaced by the state after this one.
         counts: Counts for the report.
         max_time: Latest plausible time, microseconds since 1970; later times are ignored.
     """
@@ -74,10 +74,10 @@ class Staging:
         self.counts["unreadable"] += 1
 
 
-def stage_export(export: Logs, output: Folder, preset: str, hold_days: float, skip_unreadable: bool) -> dict[str, int]:
+def convert_export(export: Logs, output: Folder, preset: str, hold_days: float, skip_unreadable: bool) -> dict[str, int]:
     """Write the new traces of an export as log files: `_traces/dt=…/part-N.parquet`.
 
-    The record that lists the files is written last. An interrupted staging is repeated, and its files are deleted.
+    The record that lists the files is written last. An interrupted conversion is repeated, and its files are deleted.
 
     Args:
         export: Files of the export.
@@ -95,8 +95,8 @@ def stage_export(export: Logs, output: Folder, preset: str, hold_days: float, sk
     """
     record = read_record(output, preset)
     _delete_unreferenced(output, record)
-    staging = Staging(output, hold_days * _DAY_MICROSECONDS, skip_unreadable, record)
-    new_files = _find_new_files(staging, export)
+    conversion = Conversion(output, hold_days * _DAY_MICROSECONDS, skip_unreadable, record)
+    new_files = _find_new_files(conversion, export)
     if not new_files and record.pending_file is None:
         return {}
     buckets = min(MAX_BUCKETS, 1 + sum(file.size for file, _ in new_files) // BUCKET_BYTES)
@@ -104,20 +104,20 @@ def stage_export(export: Logs, output: Folder, preset: str, hold_days: float, sk
         tempfile.TemporaryDirectory(prefix="ragassay-traces-") as spans_folder,
         tempfile.TemporaryDirectory(prefix="ragassay-rows-") as rows_folder,
     ):
-        spans = Spill(Path(spans_folder))
-        _spill_spans(_read_spans(staging, export, new_files), spans, buckets)
-        _write_traces(staging, spans, Spill(Path(rows_folder)))
-    if not new_files and not staging.counts["traces"]:  # the same traces keep waiting
+        spans = TablesOnDisk(Path(spans_folder))
+        _write_to_buckets(_read_spans(conversion, export, new_files), spans, buckets)
+        _write_traces(conversion, spans, TablesOnDisk(Path(rows_folder)))
+    if not new_files and not conversion.counts["traces"]:  # the same traces keep waiting
         _delete_unreferenced(output, record)
         return {}
-    staging.record.counts = dict(staging.counts)
-    output.write(RECORD_FILE, staging.record.to_json())
-    _delete_unreferenced(output, staging.record)
-    return dict(staging.counts)
+    conversion.record.counts = dict(conversion.counts)
+    output.write(RECORD_FILE, conversion.record.to_json())
+    _delete_unreferenced(output, conversion.record)
+    return dict(conversion.counts)
 
 
 def read_record(output: Folder, preset: str) -> TracesRecord:
-    """Read the record of earlier stagings; return a new one if there is none.
+    """Read the record of earlier conversions; return a new one if there is none.
 
     Raises:
         OutputError: The record can't be read, or belongs to another tool.
@@ -135,7 +135,7 @@ def read_record(output: Folder, preset: str) -> TracesRecord:
 
 
 def _delete_unreferenced(output: Folder, record: TracesRecord) -> None:
-    """Delete files that the record does not list: from an interrupted staging, or waiting spans that are done."""
+    """Delete files that the record does not list: from an interrupted conversion, or waiting spans that are done."""
     referenced = {output.path(f"{TRACES_FOLDER}/{path}") for path in (*record.staged, record.pending_file)}
     for folder in (TRACES_FOLDER, f"{TRACES_FOLDER}/_waiting"):
         for info in output.list(folder, ""):
@@ -143,52 +143,52 @@ def _delete_unreferenced(output: Folder, record: TracesRecord) -> None:
                 output.fs.delete_file(info.path)
 
 
-def _find_new_files(staging: Staging, export: Logs) -> list[tuple[LogFile, ExportFile]]:
+def _find_new_files(conversion: Conversion, export: Logs) -> list[tuple[LogFile, ExportFile]]:
     """Return the files that are new or have changed."""
     new_files = []
     for file in export.files:
-        previous = staging.record.files.get(file.path)
+        previous = conversion.record.files.get(file.path)
         if previous is not None and (previous.size, previous.mtime) == (file.size, file.mtime) and file.mtime is not None:
             continue
         try:
             current = digest_file(export.fs, file)
         except (OSError, pa.ArrowException) as error:
-            staging.handle_unreadable(UnreadablePart(file.uri, "as a whole", str(error).splitlines()[0]))
+            conversion.handle_unreadable(UnreadablePart(file.uri, "as a whole", str(error).splitlines()[0]))
             continue
         if previous is None or previous.digest != current.digest:
-            staging.counts["changed files" if previous else "new files"] += 1
+            conversion.counts["changed files" if previous else "new files"] += 1
             new_files.append((file, current))
     return new_files
 
 
-def _read_spans(staging: Staging, export: Logs, new_files: list[tuple[LogFile, ExportFile]]) -> Iterator[Span]:
+def _read_spans(conversion: Conversion, export: Logs, new_files: list[tuple[LogFile, ExportFile]]) -> Iterator[Span]:
     """Read the waiting spans and those of new files."""
-    record, counts = staging.record, staging.counts
+    record, counts = conversion.record, conversion.counts
     if record.pending_file is not None:
         with pq.ParquetFile(
-            staging.output.path(f"{TRACES_FOLDER}/{record.pending_file}"), filesystem=staging.output.fs
+            conversion.output.path(f"{TRACES_FOLDER}/{record.pending_file}"), filesystem=conversion.output.fs
         ) as parquet:
             for batch in parquet.iter_batches(BATCH_ROWS):
                 yield from spans_from_batch(batch)
-    newest = record.newest if record.newest <= staging.max_time else 0
+    newest = record.newest if record.newest <= conversion.max_time else 0
     names: list[str] = []
     for file, export_file in new_files:
         try:
-            for number, item in enumerate(read_records(export.fs, file, staging.handle_unreadable), 1):
+            for number, item in enumerate(read_records(export.fs, file, conversion.handle_unreadable), 1):
                 names = names or [repr(str(name)) for name in item]
                 counts["records"] += 1
                 try:
-                    spans = list(read_spans(PRESETS[record.preset], item))
+                    spans = list(parse_spans(PRESETS[record.preset], item))
                 except RECORD_ERRORS as error:
                     # The message of the error itself may quote the log.
                     reason = f"a field has a form that {record.preset} does not write ({type(error).__name__})"
-                    staging.handle_unreadable(UnreadablePart(file.uri, f"record {number}", reason))
+                    conversion.handle_unreadable(UnreadablePart(file.uri, f"record {number}", reason))
                     continue
                 counts["other records"] += not spans
-                newest = max([newest, *map(staging.last_time, spans)])
+                newest = max([newest, *map(conversion.last_time, spans)])
                 yield from spans
         except (OSError, pa.ArrowException) as error:
-            staging.handle_unreadable(UnreadablePart(file.uri, "as a whole", str(error).splitlines()[0]))
+            conversion.handle_unreadable(UnreadablePart(file.uri, "as a whole", str(error).splitlines()[0]))
             continue
         record.files[file.path] = export_file
         advance(1, "files")
@@ -198,23 +198,23 @@ def _read_spans(staging: Staging, export: Logs, new_files: list[tuple[LogFile, E
         raise InputError(errors.NONE_KNOWN, uri=export.uri, records=counts["records"], preset=record.preset, names=shown)
 
 
-def _spill_spans(spans: Iterator[Span], spill: Spill, buckets: int) -> None:
+def _write_to_buckets(spans: Iterator[Span], tables: TablesOnDisk, buckets: int) -> None:
     """Write spans to disk in buckets, all spans of a trace to one bucket, so that each bucket can be joined in memory."""
     while chunk := list(islice(spans, BUFFERED_SPANS)):
         groups: dict[int, list[Span]] = defaultdict(list)
         for span in chunk:
             groups[crc32(span.trace_id.encode("utf-8", "surrogatepass")) % buckets].append(span)
         for number, group in groups.items():
-            spill.append(f"{number:03}", spans_to_table(group))
+            tables.append(f"{number:03}", spans_to_table(group))
 
 
-def _write_traces(staging: Staging, spans: Spill, rows: Spill) -> None:
+def _write_traces(conversion: Conversion, spans: TablesOnDisk, rows: TablesOnDisk) -> None:
     """Join the spans bucket by bucket, then write one file per day and one file of waiting spans.
 
     Files are written one after the other: an export may have more days than a process may open files.
     """
-    part = staging.record.part + 1
-    staged_ids = _hash_staged_ids(staging)
+    part = conversion.record.part + 1
+    converted_ids = _hash_converted_ids(conversion)
     waiting = f"_waiting/{part}.parquet"
     staged: Counter[str] = Counter()
     open_traces = 0
@@ -223,9 +223,9 @@ def _write_traces(staging: Staging, spans: Spill, rows: Spill) -> None:
         for batch in spans.drain(bucket):
             for span in spans_from_batch(batch):
                 traces[span.trace_id].append(span)
-        new = _exclude_staged(traces, staged_ids)
-        staging.counts["late traces"] += len(traces) - len(new)
-        days, waiting_traces = _join_traces(staging, new)
+        new = _exclude_converted(traces, converted_ids)
+        conversion.counts["late traces"] += len(traces) - len(new)
+        days, waiting_traces = _join_traces(conversion, new)
         open_traces += len(waiting_traces)
         if waiting_traces:
             rows.append(waiting, spans_to_table([span for trace_spans in waiting_traces for span in trace_spans]))
@@ -235,11 +235,11 @@ def _write_traces(staging: Staging, spans: Spill, rows: Spill) -> None:
             rows.append(path, pa.Table.from_pylist(day_rows, schema=ROW_SCHEMA))
             staged[path] += len(day_rows)
     for path in rows.names():
-        _write_file(staging.output, path, rows.drain(path), SPAN_SCHEMA if path == waiting else ROW_SCHEMA)
-    staging.counts["traces"], staging.counts["open traces"] = staged.total(), open_traces
-    staging.record = replace(
-        staging.record,
-        staged={**staging.record.staged, **staged},
+        _write_file(conversion.output, path, rows.drain(path), SPAN_SCHEMA if path == waiting else ROW_SCHEMA)
+    conversion.counts["traces"], conversion.counts["open traces"] = staged.total(), open_traces
+    conversion.record = replace(
+        conversion.record,
+        staged={**conversion.record.staged, **staged},
         part=part,
         pending_file=waiting if open_traces else None,
         pending=open_traces,
@@ -255,17 +255,19 @@ def _write_file(output: Folder, path: str, batches: Iterable[pa.RecordBatch], sc
             writer.write_table(pa.Table.from_batches([batch]), BATCH_ROWS)
 
 
-def _join_traces(staging: Staging, traces: dict[str, list[Span]]) -> tuple[dict[str, list[dict[str, Any]]], list[list[Span]]]:
+def _join_traces(
+    conversion: Conversion, traces: dict[str, list[Span]]
+) -> tuple[dict[str, list[dict[str, Any]]], list[list[Span]]]:
     """Return the rows of complete traces by day, and the spans of the traces that wait."""
     days: dict[str, list[dict[str, Any]]] = defaultdict(list)
     waiting = []
     for spans in traces.values():
         trace = join_spans(spans)
-        if trace.is_open and staging.record.newest - max(map(staging.last_time, spans)) < staging.hold:
+        if trace.is_open and conversion.record.newest - max(map(conversion.last_time, spans)) < conversion.hold:
             waiting.append(spans)
             continue
         trace = mark_unfinished(trace) if trace.is_open else trace
-        staging.counts.update(trace.notes)
+        conversion.counts.update(trace.notes)
         days[trace.day].append(trace.row)
     return days, waiting
 
@@ -276,16 +278,18 @@ def _hash_ids(ids: Iterable[str]) -> "np.ndarray[Any, np.dtype[np.uint64]]":
     return pl.Series(list(ids), dtype=pl.String).hash().to_numpy()
 
 
-def _hash_staged_ids(staging: Staging) -> "np.ndarray[Any, np.dtype[np.uint64]]":
-    """Return the sorted hashes of all staged trace ids, eight bytes each."""
+def _hash_converted_ids(conversion: Conversion) -> "np.ndarray[Any, np.dtype[np.uint64]]":
+    """Return the sorted hashes of all trace ids that are converted, eight bytes each."""
     hashes = [np.empty(0, np.uint64)]
-    for file in staging.record.staged:
-        path = staging.output.path(f"{TRACES_FOLDER}/{file}")
-        hashes.append(_hash_ids(read_table(staging.output.fs, path, ["trace_id"])["trace_id"].to_pylist()))
+    for file in conversion.record.staged:
+        path = conversion.output.path(f"{TRACES_FOLDER}/{file}")
+        hashes.append(_hash_ids(read_table(conversion.output.fs, path, ["trace_id"])["trace_id"].to_pylist()))
     return np.sort(np.concatenate(hashes))
 
 
-def _exclude_staged(traces: dict[str, list[Span]], staged_ids: "np.ndarray[Any, np.dtype[np.uint64]]") -> dict[str, list[Span]]:
-    """Return the traces that are not staged."""
-    is_staged = np.isin(_hash_ids(traces), staged_ids) if len(staged_ids) else [False] * len(traces)
-    return {trace: spans for (trace, spans), staged in zip(traces.items(), is_staged, strict=True) if not staged}
+def _exclude_converted(
+    traces: dict[str, list[Span]], converted_ids: "np.ndarray[Any, np.dtype[np.uint64]]"
+) -> dict[str, list[Span]]:
+    """Return the traces that are not converted yet."""
+    is_converted = np.isin(_hash_ids(traces), converted_ids) if len(converted_ids) else [False] * len(traces)
+    return {trace: spans for (trace, spans), converted in zip(traces.items(), is_converted, strict=True) if not converted}

@@ -40,7 +40,7 @@ _RETRIEVES = re.compile(r"\bretriev(e|er|al|ers)\b")
 _RERANKS = re.compile(r"\bre ?rank(er|ing)?\b")
 
 
-def read_spans(preset: ExportPreset, record: Mapping[str, Any]) -> Iterator[Span]:
+def parse_spans(preset: ExportPreset, record: Mapping[str, Any]) -> Iterator[Span]:
     """Return the spans of a record, preceded by a span of kind TRACE if it describes a whole trace.
 
     Records of other kinds, such as scores, have no spans.

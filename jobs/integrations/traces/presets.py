@@ -19,7 +19,8 @@ from ragassay.jobs.integrations.traces.fields import (
 class FieldNames:
     """Names of the fields of a span or of a trace; the first that has a value is used.
 
-    Names are `plain_name`s of fields. For a tool with attributes, the names from `kind` on are exact attribute names.
+    Names are spelled as `normalize_names` returns them. For a tool with attributes, the names from `kind` on are exact
+    attribute names.
 
     Attributes:
         objects: Prefix -> fields that can contain a nested object. Its fields become `prefix.…`, or top-level without a prefix.

@@ -1,4 +1,4 @@
-"""Find the logs of a job: the files at INPUT, or the traces staged from an export."""
+"""Find the logs of a job: the files at INPUT, or the traces converted from an export."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.input import Logs, check_no_overlap, find_logs
 from ragassay.jobs.integrations.traces import errors
-from ragassay.jobs.integrations.traces.convert import RECORD_FILE, TRACES_FOLDER, read_record, stage_export
+from ragassay.jobs.integrations.traces.convert import RECORD_FILE, TRACES_FOLDER, convert_export, read_record
 from ragassay.jobs.integrations.traces.read_export import find_export_files
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import read_manifest
@@ -25,7 +25,7 @@ def find_job_logs(
     output: Folder,
     *,
     is_kept: bool = True,
-    is_staged: bool = False,
+    is_converted: bool = False,
     wait_seconds: float = 0.0,
     console: Console | None = None,
 ) -> tuple[Logs, dict[str, int]]:
@@ -36,24 +36,24 @@ def find_job_logs(
         uri: INPUT.
         output: The output folder.
         is_kept: Whether the output folder persists.
-        is_staged: Whether the traces are staged already.
+        is_converted: Whether the traces are converted already.
         wait_seconds: Seconds to wait for another command that writes to the output folder.
         console: Console that shows the wait.
 
     Returns:
-        The logs, and the counts of the staging; empty without a preset or without new traces.
+        The logs, and the counts of the conversion; empty without a preset or without new traces.
 
     Raises:
         RagassayError: INPUT can't be read as configured, or the output folder is inside the export.
     """
     if config.preset is None:
         return find_logs(uri, config, lambda: read_manifest(output).runs), {}
-    if is_staged:
-        return _find_staged_logs(output, strip_credentials(uri)), {}
+    if is_converted:
+        return _find_converted_logs(output, strip_credentials(uri)), {}
     export = find_export_files(uri)
     check_no_overlap(export, output, is_trace_export=True)
     with lock_output(output, "run", wait_seconds, console):
-        counts = stage_export(export, output, config.preset, config.hold_days, config.skips_bad_files)
+        counts = convert_export(export, output, config.preset, config.hold_days, config.skips_bad_files)
     if not output.list(TRACES_FOLDER, ".parquet"):
         raise InputError(
             errors.NONE_WHOLE,
@@ -61,11 +61,11 @@ def find_job_logs(
             traces=read_record(output, config.preset).pending,
             kept=f"; {output.format_address(RECORD_FILE)} keeps what was read" if is_kept else "",
         )
-    return _find_staged_logs(output, strip_credentials(uri)), counts
+    return _find_converted_logs(output, strip_credentials(uri)), counts
 
 
-def _find_staged_logs(output: Folder, uri: str) -> Logs:
-    """Find the staged traces. File URIs are relative to OUTPUT, so the folder can be moved."""
+def _find_converted_logs(output: Folder, uri: str) -> Logs:
+    """Find the converted traces. File URIs are relative to OUTPUT, so the folder can be moved."""
     logs = find_logs(output.uri_of(TRACES_FOLDER))
     base = len(output.path(TRACES_FOLDER)) + 1
     files, unreadable = (
@@ -77,7 +77,7 @@ def _find_staged_logs(output: Folder, uri: str) -> Logs:
 
 @contextmanager
 def preview_job_logs(config: InputConfig, uri: str) -> Iterator[Logs]:
-    """Find the logs of a job without writing to its output: traces are staged in a temporary folder."""
+    """Find the logs of a job without writing to its output: traces are converted in a temporary folder."""
     if config.preset is None:
         yield find_logs(uri, config)
         return

@@ -8,11 +8,11 @@ import pyarrow as pa
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
-class Spill:
+class TablesOnDisk:
     """Named sequences of rows in a folder. A file is open only during an append or a read."""
 
     def __init__(self, folder: Path) -> None:
-        """Create an empty spill.
+        """Start without rows.
 
         Args:
             folder: An empty folder.

@@ -71,7 +71,7 @@ def draw_sample(
     """Draw scored rows by a hash of seed, partition and id: the result depends on output and seed, not on files.
 
     Of N rows in a stratum, the n with the lowest hashes are drawn, each with probability n / N. Rows that share their id
-    within a partition can't be labeled; they are neither drawn nor counted. Memory: see `ScoredDataset.repeated_ids`.
+    within a partition can't be labeled; they are neither drawn nor counted. Memory: see `ScoredDataset.find_repeated_ids`.
 
     Args:
         output: A finalized output folder.

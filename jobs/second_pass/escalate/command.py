@@ -18,7 +18,7 @@ from ragassay.jobs.progress.task import advance, expect, task
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.dataflow import run_dataflow
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
-from ragassay.jobs.scoring.register import check_slm
+from ragassay.jobs.scoring.register import prepare_slm
 from ragassay.jobs.scoring.stages import make_slm_stage
 from ragassay.jobs.second_pass.escalate import errors
 from ragassay.jobs.second_pass.escalate.apply import VerdictChanges, rewrite_file
@@ -104,12 +104,12 @@ def choose_responses(job: Job, output: Folder, manifest: Manifest, *, choose_aga
     open_escalations(output).discard_uncommitted()
     drop_superseded(output)
     unescalated = find_unescalated(output, manifest, policy if choose_again else None)
-    candidates = read_candidates(unescalated, policy, job.members.values)
+    candidates = read_candidates(unescalated, policy, job.members.value_kinds)
     outcomes = read_outcomes(output)
     _require_answers(output, candidates, outcomes)
     finalized = open_scored(output).select_partitions(manifest.finalized)
     earlier = finalized.exclude_partitions(map(hive_path, unescalated.partitions))
-    earlier_doubt = sum_earlier_doubt(earlier, policy, job.members.values) if policy.threshold else ScoreTotal()
+    earlier_doubt = sum_earlier_doubt(earlier, policy, job.members.value_kinds) if policy.threshold else ScoreTotal()
     selected = select_responses(candidates, policy, earlier_doubt)
     sent = outcomes.keys[np.isin(outcomes.keys, candidates.keys) | outcomes.is_error]
     return ChosenResponses(
@@ -138,7 +138,7 @@ def ask_judge(job: Job, output: Folder, run_id: str, unanswered: Mapping[DataFil
     policy = job.escalation.policy
     assert policy is not None
     if not policy.judge.engine.IS_SERVED:
-        check_slm(policy.judge)
+        prepare_slm(policy.judge)
     rows = sum(map(len, unanswered.values()))
     console.print(f"{rows} responses to send to the judge")
     partition_keys = {key: escalated_partition_key(key) for file in unanswered for key in file.keys}

@@ -54,9 +54,9 @@ def read_outcomes(output: Folder) -> Outcomes:
 
 
 def drop_superseded(output: Folder) -> None:
-    """Drop all but one outcome of each row, errors first.
+    """Keep one outcome per row, the successful one if there is one.
 
-    Retried rows have two outcomes until then. An interrupted run leaves them to the next run.
+    Retried rows have two outcomes until then. If a run is interrupted before, the next run drops them.
     """
     dataset = open_escalations(output)
     outcomes = read_outcomes(output)

@@ -61,7 +61,7 @@ class AnswerFiles:
         answers = {request: self._read(request + _NEW) for request in self._list_requests(_NEW) - self._counted}
         return {request: completion for request, completion in answers.items() if completion is not None}
 
-    def settle(self, written: Collection[str]) -> None:
+    def mark_counted(self, written: Collection[str]) -> None:
         """Delete answers that are written to rows, and mark all others as counted.
 
         Args:

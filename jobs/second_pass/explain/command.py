@@ -98,7 +98,7 @@ def explain_output(
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         _update_manifest(output, manifest, lambda current: current.explained.append(run), math.inf, console)
         open_explanations(output, strategy).delete_checkpoint()
-        AnswerFiles(output, strategy).settle({entry["request"] for _, entry in read_entries(output, strategy)})
+        AnswerFiles(output, strategy).mark_counted({entry["request"] for _, entry in read_entries(output, strategy)})
         return run
 
     # A concurrent run may replace the verdicts. Then `explain` repeats, and asks only about new flags.

@@ -116,7 +116,7 @@ def test_history_gives_word_frequencies_in_addition_to_a_calibration(tmp_path: P
 
 def test_the_bundled_statistics_belong_to_the_three_detectors() -> None:
     calibration = load_bundled_detectors_calibration()
-    assert {name: member.value for name, member in calibration.members.items()} == make_detector_job().members.values
+    assert {name: member.value for name, member in calibration.members.items()} == make_detector_job().members.value_kinds
     assert (calibration.mean, calibration.positive, calibration.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
     assert sum(calibration.rows.values()) > 2000 and calibration.probability is not None
 

@@ -27,7 +27,7 @@ def fail(path):
     except OSError as error:
         raise ValueError(URI) from error
 
-steps.load_job = fail
+steps_and_models.load_job = fail
 sys.argv = ["ragassay", "prepare"]
 main.app()
 """

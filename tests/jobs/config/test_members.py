@@ -37,5 +37,5 @@ def test_weights_are_shares_of_the_ensemble() -> None:
     detectors = [{"name": "n", "kind": "novelty"}, {"name": "outside", "kind": "entities", "in_ensemble": False}]
     members = make_job({"members": {"slms": [{"name": "a"}], "detectors": detectors, "weights": {"a": 3, "n": 1}}}).members
     assert members.ensemble_weights == {"a": 0.75, "n": 0.25, "outside": 0.0}
-    assert members.outside_ensemble == {"outside"} and set(members.ensemble_values) == {"a", "n"}
+    assert members.outside_ensemble == {"outside"} and set(members.ensemble_value_kinds) == {"a", "n"}
     assert make_job({"members": {"slms": [{"name": "a"}, {"name": "b"}]}}).members.ensemble_weights is None

@@ -4,7 +4,7 @@ from tests.jobs.config.texts import assert_refused, job_of
 
 
 @pytest.mark.parametrize(
-    "text", ["block_mib: .inf", "block_mib: 0", "cluster_mib: -1", "max_error_share: 2", "wait_minutes: -1"]
+    "text", ["block_mib: .inf", "block_mib: 0", "context_order_mib: -1", "max_error_share: 2", "wait_minutes: -1"]
 )
 def test_faults_are_named(text: str) -> None:
     assert_refused(f"runtime: {{{text}}}", f"runtime.{text.partition(':')[0]}")

@@ -13,7 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.evaluation.evaluate import ask_judge
+from ragassay.jobs.evaluation.evaluate import ask_reference_model
 from ragassay.jobs.evaluation.labeled_responses import fit_all_partitions, read_member_values, read_partition_stats
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import lock_output
@@ -276,5 +276,5 @@ def test_a_judge_is_not_asked_if_its_answers_cannot_be_written(scored: Path, mon
     fs = pafs.PyFileSystem(pafs.FSSpecHandler(ReadOnly(skip_instance_cache=True)))
     judge = ReferenceJudge(name="judge", model="m", base_url="http://127.0.0.1:1/v1")
     with raises("evaluate.answers-not-writable"):
-        ask_judge(judge, rows, Folder(fs, str(scored), str(scored)))
+        ask_reference_model(judge, rows, Folder(fs, str(scored), str(scored)))
     assert open_output(str(scored)).read("judge/judge.json") is None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.cli.options import label_source
+from ragassay.jobs.cli.options import make_label_source
 from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.pipeline.errors import OutputError
@@ -23,14 +23,14 @@ SETTINGS = {
 
 def test_a_column_of_labels_takes_the_settings() -> None:
     config = EvaluationConfig.model_validate(SETTINGS)
-    assert label_source("label", None, ["split=dev"], config) == LabelSource(
+    assert make_label_source("label", None, ["split=dev"], config) == LabelSource(
         "label", "hallucinated", frozenset({"unsure"}), "claims", {"split": "dev"}
     )
 
 
 def test_a_file_that_states_what_its_labels_mean_needs_no_setting() -> None:
     config = EvaluationConfig.model_validate(SETTINGS)
-    assert label_source(None, "a.jsonl", None, config) == LabelSource("label", file="a.jsonl")
+    assert make_label_source(None, "a.jsonl", None, config) == LabelSource("label", file="a.jsonl")
 
 
 @pytest.mark.parametrize(

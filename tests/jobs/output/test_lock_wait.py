@@ -135,13 +135,13 @@ def test_a_run_that_waited_reads_its_input_again(tmp_path: Path, monkeypatch: py
     """The other run may have read new input meanwhile: a table is read from the end of the latest run."""
     folder = open_folder(str(tmp_path))
     write_manifest(folder, Manifest())
-    reads_staged: list[bool] = []
+    reads_converted: list[bool] = []
 
     class Logs:
         source = None
 
-    def read_input(*_: object, staged: bool = False) -> tuple[type[Logs], dict[str, int]]:
-        reads_staged.append(staged)
+    def read_input(*_: object, converted: bool = False) -> tuple[type[Logs], dict[str, int]]:
+        reads_converted.append(converted)
         return Logs, {}
 
     def stop(*_: object) -> None:
@@ -152,7 +152,7 @@ def test_a_run_that_waited_reads_its_input_again(tmp_path: Path, monkeypatch: py
     console = Console(quiet=True)
     with raises("test.example"):
         score_job(Job(), "in", str(tmp_path), console)
-    assert reads_staged == [False]
+    assert reads_converted == [False]
 
     def other_run_ends() -> None:
         write_manifest(folder, Manifest(fingerprint={"schema": 1}))
@@ -163,4 +163,4 @@ def test_a_run_that_waited_reads_its_input_again(tmp_path: Path, monkeypatch: py
         replace_pauses(monkeypatch, other_run_ends)
         with raises("test.example"):
             score_job(Job(), "in", str(tmp_path), console)
-    assert reads_staged == [False, False, True]
+    assert reads_converted == [False, False, True]

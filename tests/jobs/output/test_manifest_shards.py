@@ -14,7 +14,7 @@ from rich.console import Console
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output import manifest_shards
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.output.manifest_shards import SHARD_FOLDER, find_sealed_entries, seal
+from ragassay.jobs.output.manifest_shards import SHARD_FOLDER, find_sealed_entries, seal_entries
 from ragassay.jobs.report.provenance import describe_files
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
@@ -39,7 +39,7 @@ def finish_run(output: Path, run_id: str) -> Manifest:
     folder = open_folder(str(output))
     manifest = read_manifest(folder)
     files = {number: replace(file, finalized=file.state == SCORED) for number, file in manifest.files.items()}
-    manifest = seal(folder, replace(manifest, files=files), run_id)
+    manifest = seal_entries(folder, replace(manifest, files=files), run_id)
     write_manifest(folder, manifest)
     return manifest
 
@@ -158,7 +158,7 @@ def test_sums_and_entries_equal_those_of_an_unsealed_manifest(
             for file in new:
                 assert manifest.registered_files == plain.registered_files
                 manifest.files[manifest.registered_files] = plain.files[plain.registered_files] = file
-            manifest = Manifest.from_json(seal(folder, manifest, f"r{number}").to_json())
+            manifest = Manifest.from_json(seal_entries(folder, manifest, f"r{number}").to_json())
     assert manifest.count_scored_rows() == plain.count_scored_rows()
     assert describe_files(manifest) == describe_files(plain)
     back = read_all_entries(folder, manifest)

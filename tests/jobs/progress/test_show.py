@@ -24,7 +24,7 @@ from ragassay.jobs.progress.show import (
     show_progress,
     update_bars,
 )
-from ragassay.jobs.progress.task import advance, expect, reach, task
+from ragassay.jobs.progress.task import advance, expect, raise_done_to, task
 
 FACTS = Bar("scoring", "facts", 120, 637, "sentences", is_estimate=True, tokens_per_second=2_100.26, seconds_left=40.0)
 DETECT = Bar("waiting", "detect", 0, None, "sentences")
@@ -142,8 +142,8 @@ def test_a_task_counts_only_its_own_unit(capsys: pytest.CaptureFixture[str]) -> 
         advance(99, "rows")
         advance(1, "steps")
         with task(new_console(), "training", total=100, unit="tokens", tokens=True):
-            reach(60, "tokens")
-            reach(40, "tokens")
+            raise_done_to(60, "tokens")
+            raise_done_to(40, "tokens")
             advance(1, "steps")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [(line["phase"], line["done"], line["total"]) for line in lines] == [

@@ -12,7 +12,15 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import LogFile, Logs
-from ragassay.jobs.run.account import begin_run, end_run, find_open_files, fold_escalation, fold_fit, fold_score, fold_verdicts
+from ragassay.jobs.run.account import (
+    add_decide_result,
+    add_escalation_result,
+    add_fit_result,
+    add_score_result,
+    begin_run,
+    complete_run_record,
+    find_open_files,
+)
 from ragassay.jobs.run.decide import DecideResult
 from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import PlannedStep, RunOptions, RunPlan, ScoreReason
@@ -22,8 +30,8 @@ from ragassay.jobs.scoring.register import Registration
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.second_pass.escalate.command import EscalationResult
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.finalize_partition import FinalizedPartition
-from ragassay.jobs.verdicts.partitions import ScoredPartitions
+from ragassay.jobs.verdicts.finalize_partition import FinalizedCounts
+from ragassay.jobs.verdicts.partitions import CompletePartitions
 from ragassay.jobs.verdicts.settings import resolve_settings
 from ragassay.schemas.manifest import (
     DEFERRED,
@@ -101,7 +109,7 @@ def test_folding_scores_loses_no_file_and_no_row(case: tuple[RunPlan, ScoreResul
     plan, scored = case
     begun = begin_run(plan, Run("r1", "now"))
     before = deepcopy(begun)
-    manifest = fold_score(begun, plan, scored)
+    manifest = add_score_result(begun, plan, scored)
     assert begun == before and plan.manifest.runs == before.runs[:1]
     assert plan.selection is not None and plan.registration is not None
     assert manifest.files.keys() == plan.manifest.files.keys() | plan.selection.files.keys()
@@ -125,22 +133,22 @@ def test_folding_scores_loses_no_file_and_no_row(case: tuple[RunPlan, ScoreResul
 @given(scored_runs())
 def test_folding_verdicts_keeps_the_balance_of_rows(case: tuple[RunPlan, ScoreResult]) -> None:
     plan, scored = case
-    manifest = fold_score(begin_run(plan, Run("r1", "now")), plan, scored)
+    manifest = add_score_result(begin_run(plan, Run("r1", "now")), plan, scored)
     waiting = frozenset(file.partition_path for file in scored.deferred)
-    by_partition: dict[str, FinalizedPartition] = {}
+    by_partition: dict[str, FinalizedCounts] = {}
     for number, file in scored.whole_files.items():
         if file.partition_path not in waiting:
-            done = by_partition.setdefault(file.partition_path, FinalizedPartition())
+            done = by_partition.setdefault(file.partition_path, FinalizedCounts())
             done.statuses[number] = scored.counts.statuses[number]
             done.sentences[number] = scored.counts.sentences[number]
             done.flagged[number] = scored.counts.statuses[number]["ok"] // 2
     stats = {day: PartitionStats(day, {}, {}, {}, {}, 0, []) for day in by_partition}
     decided = resolve_settings(JOB, None, "r1", stats, list(by_partition))
     assert decided.threshold is not None
-    fitted = FitResult(ScoredPartitions({}, stats, list(by_partition)), waiting, decided, decided.threshold, 0.5)
+    fitted = FitResult(CompletePartitions({}, stats, list(by_partition)), waiting, decided, decided.threshold, 0.5)
     before = deepcopy(manifest)
-    before_verdicts = fold_fit(manifest, fitted)
-    after = fold_verdicts(before_verdicts, scored, fitted, DecideResult(by_partition, 0.25))
+    before_verdicts = add_fit_result(manifest, fitted)
+    after = add_decide_result(before_verdicts, scored, fitted, DecideResult(by_partition, 0.25))
     assert manifest == before and not by_partition.keys() & before_verdicts.finalized.keys()
     assert after.files.keys() == manifest.files.keys() and by_partition.keys() <= after.finalized.keys()
     run = after.runs[-1]
@@ -159,7 +167,7 @@ def test_decisions_of_a_judge_change_the_flagged_counts_of_their_partitions(is_c
     record = Escalation("judge", "uncertainty", 0.5, {}, ["dt=1"], seconds=2.0)
     done = EscalationResult(record, ["dt=1"], {"dt=1": 3}, "r1+judge", Counter({0: 1}))
     scored = None if is_command else ScoreResult({0: file}, RawCounts(), 0, (), {}, frozenset(), 1.0)
-    after = fold_escalation(manifest, scored, done)
+    after = add_escalation_result(manifest, scored, done)
     assert after.finalized["dt=1"] == PartitionVerdicts("r1", 4, 3) and manifest.finalized["dt=1"].flagged == 2
     assert after.verdict_files == {"dt=1": "r1+judge"} and after.escalated == {"dt=1": "r1"}
     assert after.runs[-1].flagged == (None if is_command else 3) and after.runs[-1].escalation == record
@@ -169,7 +177,7 @@ def test_decisions_of_a_judge_change_the_flagged_counts_of_their_partitions(is_c
 def test_a_run_without_written_rows_keeps_the_errors_of_the_previous_run() -> None:
     runs = [Run("r0", "x", errors={"errors": 3, "rows": 9}), Run("r1", "x")]
     drift = DriftCheck([], [], (0, 0), [], "why")
-    ended = end_run(Manifest(runs=runs), drift, "later").runs[-1]
+    ended = complete_run_record(Manifest(runs=runs), drift, "later").runs[-1]
     assert (ended.errors, ended.drift, ended.finished) == ({"errors": 3, "rows": 9}, drift, "later")
     runs[-1] = replace(runs[-1], errors={"errors": 0, "rows": 5})
-    assert end_run(Manifest(runs=runs), None, "later").runs[-1].errors == {"errors": 0, "rows": 5}
+    assert complete_run_record(Manifest(runs=runs), None, "later").runs[-1].errors == {"errors": 0, "rows": 5}

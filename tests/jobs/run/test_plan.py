@@ -13,8 +13,8 @@ from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.run import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.account import begin_run
 from ragassay.jobs.run.plan import ScoreReason
-from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder
 from ragassay.jobs.scoring.register import check_input
+from ragassay.jobs.scoring.select_files import ScoringOrder, ScoringScope
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.slm.config import Slm
@@ -34,11 +34,11 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def plan_run(logs: Path, backfill: Backfill | None = None, command: Command = Command.RUN, job: Job = JOB) -> RunPlan:
+def plan_run(logs: Path, backfill: ScoringScope | None = None, command: Command = Command.RUN, job: Job = JOB) -> RunPlan:
     checked_logs = find_logs(str(logs))
     check_input(job, checked_logs)
     output = open_folder(str(logs.parent / "out"))
-    return make_plan(job, checked_logs, output, RunOptions(backfill or Backfill(), command=command, started_at=1000.0))
+    return make_plan(job, checked_logs, output, RunOptions(backfill or ScoringScope(), command=command, started_at=1000.0))
 
 
 def selected_paths(plan: RunPlan) -> list[str]:
@@ -118,26 +118,28 @@ def test_an_interrupted_run_is_resumed(logs: Path) -> None:
 
 def test_a_budget_defers_files_and_their_partitions_wait(logs: Path) -> None:
     write_logs(logs / "dt=1" / "b.parquet", example_rows(ROWS, start=90))
-    plan = plan_run(logs, Backfill(order=ScoringOrder.NEWEST, max_rows=3 * ROWS))
+    plan = plan_run(logs, ScoringScope(order=ScoringOrder.NEWEST, max_rows=3 * ROWS))
     assert selected_paths(plan) == ["dt=3/a.parquet", "dt=2/a.parquet", "dt=1/a.parquet"]
     assert plan.selection is not None and [file.path for file in plan.selection.deferred] == ["dt=1/b.parquet"]
     assert plan.finalize.partitions == ("dt=2", "dt=3") and plan.selection.can_end_early is False
-    plan = plan_run(logs, Backfill(max_rows=4))
+    plan = plan_run(logs, ScoringScope(max_rows=4))
     assert plan.selection is not None and list(plan.selection.cut_at.values()) == [4]
     assert plan.finalize.partitions == () and plan.selection.can_end_early
 
 
 def test_a_budget_of_hours_sets_a_deadline(logs: Path) -> None:
-    plan = plan_run(logs, Backfill(max_hours=0.5))
+    plan = plan_run(logs, ScoringScope(max_hours=0.5))
     assert plan.selection is not None and plan.selection.deadline == 1000.0 + 1800 and plan.selection.can_end_early
 
 
 def test_a_sample_is_chosen_and_a_larger_one_extends_it(logs: Path) -> None:
-    first = plan_run(logs, Backfill(share=0.5))
+    first = plan_run(logs, ScoringScope(share=0.5))
     assert first.selection is not None and 0 < first.selection.rows < 3 * ROWS
     assert set(first.selection.samples) == {0, 1, 2} and set(first.selection.shares.values()) == {0.5}
     begin(first, scored=3)
-    assert selected_paths(plan_run(logs, Backfill(share=0.5))) == selected_paths(plan_run(logs, Backfill(share=0.1))) == []
+    assert (
+        selected_paths(plan_run(logs, ScoringScope(share=0.5))) == selected_paths(plan_run(logs, ScoringScope(share=0.1))) == []
+    )
     more = plan_run(logs)
     assert set(more.reasons.values()) == {ScoreReason.EXTENDED} and more.registration is not None
     assert more.registration.reopened == {"dt=1": [0], "dt=2": [1], "dt=3": [2]}
@@ -145,11 +147,11 @@ def test_a_sample_is_chosen_and_a_larger_one_extends_it(logs: Path) -> None:
 
 
 def test_partitions_that_do_not_meet_the_conditions_are_excluded(logs: Path) -> None:
-    plan = plan_run(logs, Backfill(parse_conditions(["dt>=2"])))
+    plan = plan_run(logs, ScoringScope(parse_conditions(["dt>=2"])))
     assert selected_paths(plan) == ["dt=2/a.parquet", "dt=3/a.parquet"] and plan.finalize.partitions == ("dt=2", "dt=3")
     assert plan.selection is not None and [file.path for file in plan.selection.outside] == ["dt=1/a.parquet"]
     with pytest.raises(InputError):
-        plan_run(logs, Backfill(parse_conditions(["dt>=9"])))
+        plan_run(logs, ScoringScope(parse_conditions(["dt>=9"])))
 
 
 def test_partitions_to_finalize_are_escalated_and_the_judge_needs_resources(logs: Path) -> None:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import OutOfMemoryError, RayActorError
 
-from ragassay.jobs.progress.counts import Board, Counts
+from ragassay.jobs.progress.counts import Counts, CountsBoard
 from ragassay.jobs.runtime import deaths
 from ragassay.jobs.runtime.deaths import explain_death
 from ragassay.jobs.runtime.ray_session import find_own_error
@@ -28,7 +28,7 @@ class Handle:
     """Handle of a board in this process."""
 
     def __init__(self) -> None:
-        self.board = Board(3)
+        self.board = CountsBoard(3)
         self.find_death = SimpleNamespace(remote=self.board.find_death)
         for stage, worker, actor in ((1, "w1", "aaa111"), (2, "w2", "bbb222"), (2, "w3", "bbb222")):
             self.board.report(stage, worker, actor, Counts())

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.progress.counts import Board, Counts, Phase, sum_counts
+from ragassay.jobs.progress.counts import Counts, CountsBoard, Phase, sum_counts
 from ragassay.jobs.runtime import stage_actor
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
-from ragassay.jobs.runtime.worker_counts import Meter, count_prompts, count_sentences, task_meter
+from ragassay.jobs.runtime.worker_counts import WorkCounter, count_prompts, count_sentences, get_task_counter
 from ragassay.pipeline import listener
 from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.listener import report_answered, report_loaded
@@ -66,15 +66,15 @@ class Model(Stage):
         size = count_sentences(table)
         for _ in range(2):
             report_answered(size * self.prompts // 2, 5 * size * self.prompts)
-            self.snapshots.append(meter().counts)
+            self.snapshots.append(get_counter().counts)
         return rows(*table["sentences"].combine_chunks().value_lengths().to_pylist(), prompts=self.prompts)
 
 
-def meter() -> Meter:
-    """Meter of the last actor."""
+def get_counter() -> WorkCounter:
+    """Counter of the last actor."""
     (actor,) = listener._listener
     assert isinstance(actor, StageActor)
-    return actor._meter
+    return actor._counter
 
 
 @pytest.fixture(autouse=True)
@@ -90,11 +90,11 @@ def no_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_batch_counts_while_it_runs_and_a_trial_prompt_does_not() -> None:
     actor = StageActor(model := Model(1), FakeBoard())
-    assert meter().counts == Counts(Phase.WAITING)
+    assert get_counter().counts == Counts(Phase.WAITING)
     actor(rows(3, None, 5))
     half, whole = model.snapshots
     assert (half.answered, half.sentences, half.tokens) == (4, 0, 40) and (whole.answered, whole.tokens) == (8, 80)
-    assert meter().counts == Counts(Phase.SCORING, rows=3, sentences=8, tokens=80)
+    assert get_counter().counts == Counts(Phase.SCORING, rows=3, sentences=8, tokens=80)
 
 
 def test_prompts_per_sentence_are_estimated_from_finished_batches() -> None:
@@ -103,7 +103,7 @@ def test_prompts_per_sentence_are_estimated_from_finished_batches() -> None:
     assert [c.answered for c in model.snapshots] == [10, 10], "without an estimate, limited to the open sentences"
     actor(rows(10))
     assert [c.answered for c in model.snapshots[2:]] == [5, 10]
-    assert meter().counts.sentences == 20 and meter().counts.tokens == 800
+    assert get_counter().counts.sentences == 20 and get_counter().counts.tokens == 800
 
 
 def test_a_light_stage_is_counted_over_its_tasks_and_listens_to_no_model() -> None:
@@ -121,8 +121,8 @@ def test_a_light_stage_is_counted_over_its_tasks_and_listens_to_no_model() -> No
     before, board = pa.table({"row_key": [0, 1, 2]}), FakeBoard()
     for _ in range(2):
         assert run_stage(before, Lengths([2, 0, 4]), board, 7).equals(rows(2, 0, 4))
-    assert task_meter(board, 7).counts == Counts(Phase.SCORING, rows=6, sentences=12) and not listener._listener
-    assert task_meter(board, 8).counts == Counts()
+    assert get_task_counter(board, 7).counts == Counts(Phase.SCORING, rows=6, sentences=12) and not listener._listener
+    assert get_task_counter(board, 8).counts == Counts()
 
 
 def test_missing_columns_count_as_zero() -> None:
@@ -138,20 +138,20 @@ def test_usage_of_a_judge_is_one_struct_per_row() -> None:
 
 def test_outside_a_run_no_column_is_counted() -> None:
     odd = pa.table({"sentences": pa.array(["no list"]), "usage": pa.array([1])})
-    assert Meter(None, 0).run_batch(lambda table: table, odd) is odd
+    assert WorkCounter(None, 0).run_batch(lambda table: table, odd) is odd
 
 
 def test_reports_are_limited_in_frequency() -> None:
     board = FakeBoard()
-    meter_of_actor = Meter(board, 3, "actor")
-    meter_of_actor.enter_phase(Phase.LOADING)
+    actor_counter = WorkCounter(board, 3, "actor")
+    actor_counter.enter_phase(Phase.LOADING)
 
     def ask(table: pa.Table) -> pa.Table:
         for _ in range(1000):
-            meter_of_actor.answered(1, 10)
+            actor_counter.answered(1, 10)
         return table
 
-    meter_of_actor.run_batch(ask, rows(1000))
+    actor_counter.run_batch(ask, rows(1000))
     assert len(board.reports) < 10, "not one report per prompt"
     assert len({report[:3] for report in board.reports}) == 1
     stage, _, actor, counts = board.reports[-1]
@@ -159,11 +159,11 @@ def test_reports_are_limited_in_frequency() -> None:
 
 
 def test_a_board_that_fails_does_not_stop_the_work() -> None:
-    assert Meter(FakeBoard(fails=True), 0).run_batch(lambda table: table, rows(2)).num_rows == 1
+    assert WorkCounter(FakeBoard(fails=True), 0).run_batch(lambda table: table, rows(2)).num_rows == 1
 
 
 def test_a_board_sums_workers_and_keeps_reports_of_dead_ones() -> None:
-    board = Board(3)
+    board = CountsBoard(3)
     board.report(0, "w1", None, Counts(Phase.SCORING, rows=2))
     board.report(1, "w2", "actor", Counts(Phase.SCORING, rows=5))
     board.report(1, "w3", "actor", Counts(Phase.LOADING))

@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.config.job import Job, make_job, with_dtypes
+from ragassay.jobs.config.job import Job, make_job, resolve_dtypes
 from ragassay.jobs.forecast.count import count_segments
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.runtime.resources import count_threads
-from ragassay.jobs.scoring.register import check_models
+from ragassay.jobs.scoring.register import prepare_models
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.pipeline.detectors.frequencies import count_frequencies
 from ragassay.pipeline.detectors.terms import stem_content_words
@@ -106,7 +106,7 @@ def test_keep_changes_nothing_if_all_passages_fit(tiny_model: str) -> None:
 
 def test_the_fingerprint_contains_the_reranker(tiny_model: str) -> None:
     plain, ranked, mean, keep = (
-        make_fingerprint(with_dtypes(job(tiny_model, rerank))) for rerank in (None, {}, {"attention": "mean"}, {"keep": 2})
+        make_fingerprint(resolve_dtypes(job(tiny_model, rerank))) for rerank in (None, {}, {"attention": "mean"}, {"keep": 2})
     )
     assert plain["rerank"] is None and {**plain, "rerank": ranked["rerank"]} == ranked
     assert json.dumps(ranked) and len({json.dumps(settings["rerank"]) for settings in (ranked, mean, keep)}) == 3
@@ -132,9 +132,9 @@ def test_the_reranker_is_checked_before_the_run_and_gets_its_share_of_threads(
     assert (
         rerank is not None and count_threads(rerank.engine, pools.values()) == 2
     )  # the SLM and the uncertainty score have the other threads
-    check_models(reranking_job)
+    prepare_models(reranking_job)
     with raises("model.unknown"):
-        check_models(job(tiny_model, {"model": str(tmp_path / "nowhere")}))
+        prepare_models(job(tiny_model, {"model": str(tmp_path / "nowhere")}))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from pyarrow import fs as pafs
 
 from ragassay.jobs.output.lock import lock_output
-from ragassay.jobs.storage.folder import Folder, locate_file, open_folder, read_table
+from ragassay.jobs.storage.folder import Folder, open_file_folder, open_folder, read_table
 from ragassay.pipeline.errors import InputError
 from tests.conftest import write_logs
 from tests.raises import raises
@@ -70,15 +70,15 @@ def test_an_unknown_scheme_is_an_error_without_secrets() -> None:
 
 def test_a_uri_of_a_file_keeps_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragassay.jobs.storage.folder.check_reachable", lambda *_: None)  # there is no store to respond
-    folder, name = locate_file("s3://bkt/d/cal.json?endpoint_override=http://h:9000&region=us-east-1")
+    folder, name = open_file_folder("s3://bkt/d/cal.json?endpoint_override=http://h:9000&region=us-east-1")
     assert (folder.root, name) == ("bkt/d", "cal.json")
     assert folder.uri_of(name) == "s3://bkt/d/cal.json?endpoint_override=http://h:9000&region=us-east-1"
     with raises("path.no-file"):
-        locate_file("out/")
+        open_file_folder("out/")
 
 
 def test_a_file_is_located_by_its_path(tmp_path: Path) -> None:
-    folder, name = locate_file(str(tmp_path / "a.json"))
+    folder, name = open_file_folder(str(tmp_path / "a.json"))
     folder.write(name, "x")
     assert (tmp_path / "a.json").read_text() == "x" and folder.uri_of(name) == str(tmp_path / "a.json")
 

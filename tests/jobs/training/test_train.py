@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ragassay.jobs.training.examples import ContextGroup
-from ragassay.jobs.training.train import HeldOutMeasurement, Recipe, evaluate, train
+from ragassay.jobs.training.train import HeldOutMeasurement, Recipe, measure_held_out, train
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.training.loss import LabeledExample
 from ragassay.pipeline.training.trainable_model import load_for_training
@@ -113,5 +113,5 @@ def test_the_best_matrices_are_selected_by_the_watched_logs(tiny_model: str, tmp
     )
     best = max(measurements, key=lambda measurement: measurement.selection_score)
     assert best.watched["inverted"] > measurements[-1].watched["inverted"] and measurements[-1].auroc > best.auroc
-    assert evaluate(model, inverted, (YES, NO))[1] == pytest.approx(best.watched["inverted"])
+    assert measure_held_out(model, inverted, (YES, NO))[1] == pytest.approx(best.watched["inverted"])
     assert all("inverted 0." in line or "inverted 1." in line for line in lines)

@@ -23,8 +23,8 @@ def test_the_bundled_calibration_is_fitted_for_exactly_the_default_members() -> 
     job = Job()
     default_fingerprint = make_fingerprint(job)
     calibration = bundled_calibration.load_bundled_calibration()
-    assert calibration.members.keys() == job.members.values.keys()
-    equal = dict.fromkeys(job.members.values, 1 / len(job.members.values))
+    assert calibration.members.keys() == job.members.value_kinds.keys()
+    equal = dict.fromkeys(job.members.value_kinds, 1 / len(job.members.value_kinds))
     assert {name: member.weight for name, member in calibration.members.items()} == pytest.approx(
         job.members.ensemble_weights or equal
     )
@@ -39,7 +39,7 @@ def test_the_bundled_calibration_is_fitted_for_exactly_the_default_members() -> 
     german = make_job({"splitting": {"language": "de"}})
     assert not is_fitted_for(calibration, german.members, make_fingerprint(german))
     for settings in (
-        {"members": {"weights": dict(zip(job.members.values, range(1, 9), strict=False))}},
+        {"members": {"weights": dict(zip(job.members.value_kinds, range(1, 9), strict=False))}},
         {"members": {"detectors": [{"name": "novelty", "kind": "novelty"}]}},
     ):
         other = make_job(settings)

@@ -37,8 +37,8 @@ def default_fingerprint() -> dict[str, Any]:
 
 def resolve(job: Job) -> ResolvedSettings:
     rng = np.random.default_rng(1)
-    members = {name: compute_moments(rng.normal(0, 1, 50)) for name in job.members.values}
-    stats = {"": PartitionStats("", members, job.members.values, {}, {"ok": 20}, 50, [])}
+    members = {name: compute_moments(rng.normal(0, 1, 50)) for name in job.members.value_kinds}
+    stats = {"": PartitionStats("", members, job.members.value_kinds, {}, {"ok": 20}, 50, [])}
     return resolve_settings(job, find_calibration(job, default_fingerprint()), "run", stats, [""])
 
 
@@ -106,7 +106,7 @@ def test_other_members_get_no_calibration_and_the_record_contains_the_reason() -
     resolved = resolve(make_job(NOVELTY))
     assert origins(resolved) == ("this run", "defaults", "this run", None)
     assert resolved.origins and resolved.origins.calibration is None and "other members" in str(resolved.origins.note)
-    other = resolve(make_job({"members": {"weights": dict.fromkeys(Job().members.values, 1)}}))
+    other = resolve(make_job({"members": {"weights": dict.fromkeys(Job().members.value_kinds, 1)}}))
     assert origins(other) == origins(resolved)
 
 
@@ -154,7 +154,7 @@ def write_scores_of_default_members(folder: Path) -> Path:
             {"name": name, "sentence_scores": odds.tolist(), "response_score": float(odds.min()),
              "log_p_yes": (-np.log1p(np.exp(-odds))).tolist() if name == "facts" else None,
              "log_p_no": (-np.log1p(np.exp(odds))).tolist() if name == "facts" else None}
-            for name in Job().members.values
+            for name in Job().members.value_kinds
         ]  # fmt: skip
         rows.append(
             {"row_key": key, "row_id": str(key), "question": "Q?", "context": ["C."], "response": "One.Two.",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.data.handbook.build import items, rows
+from ragassay.jobs.data.handbook.build import make_rows, read_items
 from ragassay.pipeline.reasoning.categories import CATEGORIES, Category, find_category_fault
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.examples import load_examples
@@ -37,7 +37,9 @@ def test_prompts_of_a_response_differ_only_in_the_sentence() -> None:
 
 def test_examples_are_in_the_training_part_of_the_handbook() -> None:
     training = {
-        item["id"]: (item, rows(i, item)) for i, item in enumerate(items("items")) if rows(i, item)[0]["split"] == "train"
+        item["id"]: (item, rows)
+        for i, item in enumerate(read_items("items"))
+        if (rows := make_rows(i, item))[0]["split"] == "train"
     }
     for example in load_examples():
         item, answers = training[example.item]

@@ -166,7 +166,7 @@ def test_members_that_differ_only_in_the_score_share_a_pass() -> None:
     ]  # fmt: skip
     job = make_job({"members": {"slms": [{"name": "facts"}], "uncertainty": members}})
     assert [[member.name for member in group] for group in job.members.reading_groups] == [["a", "b", "c"], ["d"], ["e"]]
-    assert job.members.outside_ensemble == {"a", "c", "d", "e"} and "facts" in job.members.values
+    assert job.members.outside_ensemble == {"a", "c", "d", "e"} and "facts" in job.members.value_kinds
     assert json.dumps(job.members.uncertainty[0].identity())
 
 

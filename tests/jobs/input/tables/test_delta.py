@@ -12,7 +12,7 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input import canonical_uri, check_no_overlap, find_logs
-from ragassay.jobs.input.tables.delta import find_delta, parse_commit
+from ragassay.jobs.input.tables.delta import list_delta_files, parse_commit
 from ragassay.jobs.input.tables.libraries import library_uri, storage_options
 from ragassay.jobs.storage.folder import Folder, open_folder
 from tests.conftest import write_logs
@@ -256,7 +256,7 @@ def test_credentials_of_a_store_are_not_stored(tmp_path: Path) -> None:
     results = []
     for uri in ("s3://KEY:SECRET@bkt/t?region=eu", "s3://bkt/t"):
         folder = Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), uri)
-        logs = find_delta(folder, InputConfig(), tuple)
+        logs = list_delta_files(folder, InputConfig(), tuple)
         assert logs.source is not None
         results.append(([file.uri for file in logs.files], logs.uri, logs.source.table))
     assert (

@@ -71,7 +71,7 @@ def test_compaction_neither_loses_nor_repeats_rows(steps: list[tuple[str, int]])
             live[f"c{number}"] = contents[f"c{number}"] = {row for path in removed for row in live.pop(path)}
             added_files.apply_version(number, "OPTIMIZE", [make_file(f"c{number}")], removed, new_rows=False)
         else:
-            added_files.freeze()
+            added_files.keep_all_so_far()
             registered |= {file.path for file in added_files.files}
     read = [row for file in added_files.files for row in contents[file.path]]
     assert sorted(read) == list(range(rows))
@@ -85,7 +85,7 @@ def test_replaced_rows_are_refused_if_some_may_be_scored() -> None:
     assert [file.path for file in added_files.files] == ["b"]
     with raises("input.replaced-files", version=3):
         added_files.apply_version(3, "MERGE", [make_file("c")], ["b", "scored"], new_rows=True)
-    added_files.freeze()
+    added_files.keep_all_so_far()
     with raises("input.replaced-files", version=4):
         added_files.apply_version(4, "WRITE", [make_file("c")], ["b"], new_rows=True)
     added_files.apply_version(5, "DELETE", [], ["b"], new_rows=False)

@@ -20,7 +20,7 @@ from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.config.integrations import OpenLineage
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.input.tables.delta import find_delta
+from ragassay.jobs.input.tables.delta import list_delta_files
 from ragassay.jobs.integrations.lineage.events import send_run_events
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import InputError
@@ -123,7 +123,7 @@ def test_events_of_a_run_over_a_table_have_its_version(server: Server, tmp_path:
     assert server.events[0]["inputs"][0]["facets"]["version"]["datasetVersion"] == "0"
     assert server.events[0]["job"]["name"] == "nightly.score"
     remote = Folder(pafs.LocalFileSystem(), str(tmp_path / "out"), "s3://KEY:SECRET@bkt/a%20b?region=eu")
-    logs = find_delta(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"), InputConfig(), tuple)
+    logs = list_delta_files(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"), InputConfig(), tuple)
     with pytest.raises(InputError), send_run_events(settings, "score", logs, remote, new_run(), Console(quiet=True)):
         raise InputError(EXAMPLE, text="s3://KEY:SECRET@bkt/t is bad")
     (read,), (written,) = server.events[-1]["inputs"], server.events[-1]["outputs"]

@@ -11,7 +11,7 @@ import pytest
 from ragassay.jobs.input.find import find_files
 from ragassay.jobs.integrations.traces.content import extract_question, extract_response
 from ragassay.jobs.integrations.traces.fields import to_microseconds
-from ragassay.jobs.integrations.traces.parse_spans import read_spans
+from ragassay.jobs.integrations.traces.parse_spans import parse_spans
 from ragassay.jobs.integrations.traces.presets import PRESETS
 from ragassay.jobs.integrations.traces.read_export import read_records
 from ragassay.jobs.integrations.traces.span import Span, SpanKind
@@ -54,7 +54,7 @@ def only_span(spans: Any) -> Span:
 def test_documents_are_read_in_every_form(record: dict[str, Any], preset: str) -> None:
     if preset == "phoenix" and "TraceId" in record:
         record = {**IDS, "attributes": record["SpanAttributes"]}
-    span = only_span(read_spans(PRESETS[preset], record))
+    span = only_span(parse_spans(PRESETS[preset], record))
     assert (
         span.kind is SpanKind.RETRIEVER and span.question == "Open?" and (span.trace_id, span.span_id) == ("ab" * 16, "cd" * 8)
     )
@@ -69,7 +69,7 @@ def test_ids_without_texts_are_read_as_documents() -> None:
         "gen_ai.retrieval.documents": documents,
         "gen_ai.retrieval.query.text": "Open?",
     }
-    span = only_span(read_spans(PRESETS["otel"], {**IDS, "attributes": attributes}))
+    span = only_span(parse_spans(PRESETS["otel"], {**IDS, "attributes": attributes}))
     assert span.documents and [(d.text, d.id) for d in span.documents] == [(None, "doc_123"), (None, "doc_456")]
     assert span.question == "Open?" and span.kind is SpanKind.RETRIEVER
 
@@ -78,7 +78,7 @@ def test_ids_are_read_from_base64_and_bytes() -> None:
     import base64
 
     coded = {**IDS, "trace_id": base64.b64encode(bytes.fromhex("ab" * 16)).decode(), "span_id": bytes.fromhex("cd" * 8)}
-    span = only_span(read_spans(PRESETS["otel"], {**coded, "parent_span_id": "0000000000000000"}))
+    span = only_span(parse_spans(PRESETS["otel"], {**coded, "parent_span_id": "0000000000000000"}))
     assert (span.trace_id, span.span_id, span.parent_id) == ("ab" * 16, "cd" * 8, None)
 
 
@@ -87,14 +87,14 @@ def test_messages_are_read_from_events_of_earlier_conventions() -> None:
         {"name": "gen_ai.user.message", "attributes": {"content": "Open?"}},
         {"name": "gen_ai.choice", "attributes": {"message": json.dumps({"content": "At nine."})}},
     ]
-    span = only_span(read_spans(PRESETS["otel"], {**IDS, "attributes": {"gen_ai.operation.name": "chat"}, "events": events}))
+    span = only_span(parse_spans(PRESETS["otel"], {**IDS, "attributes": {"gen_ai.operation.name": "chat"}, "events": events}))
     assert (span.question, span.response, span.kind) == ("Open?", "At nine.", SpanKind.GENERATION)
     numbered = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Open?", "llm.request.type": "chat",
                 "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "At nine."}  # fmt: skip
     quoted = {name: json.dumps(value) for name, value in numbered.items()}  # as MLflow writes each attribute
     for span in (
-        only_span(read_spans(PRESETS["otel"], {**IDS, "attributes": numbered})),
-        list(read_spans(PRESETS["mlflow"], {**IDS, "spans": [{**IDS, "attributes": quoted}]}))[1],
+        only_span(parse_spans(PRESETS["otel"], {**IDS, "attributes": numbered})),
+        list(parse_spans(PRESETS["mlflow"], {**IDS, "spans": [{**IDS, "attributes": quoted}]}))[1],
     ):
         assert (span.question, span.response, span.kind) == ("Open?", "At nine.", SpanKind.GENERATION)
 
@@ -107,7 +107,7 @@ def test_a_span_without_a_retrieval_kind_is_a_retrieval_by_name_and_documents() 
         "run_type": "chain",
         "outputs": json.dumps({"result": "At nine."}),
     }
-    span = only_span(read_spans(PRESETS["langsmith"], run))
+    span = only_span(parse_spans(PRESETS["langsmith"], run))
     assert span.kind is SpanKind.OTHER and span.documents is None and span.response == "At nine."
     tool = {
         **run,
@@ -115,7 +115,7 @@ def test_a_span_without_a_retrieval_kind_is_a_retrieval_by_name_and_documents() 
         "run_type": "tool",
         "outputs": json.dumps({"output": [{"page_content": "Text a."}]}),
     }
-    span = only_span(read_spans(PRESETS["langsmith"], tool))
+    span = only_span(parse_spans(PRESETS["langsmith"], tool))
     assert span.kind is SpanKind.RETRIEVER and span.documents and span.documents[0].text == "Text a."
     words = {
         "id": "x",
@@ -125,16 +125,16 @@ def test_a_span_without_a_retrieval_kind_is_a_retrieval_by_name_and_documents() 
         "output": "Plain words.",
         "startTime": "2026-11-23 10:00:00",
     }
-    span = only_span(read_spans(PRESETS["langfuse"], words))
+    span = only_span(parse_spans(PRESETS["langfuse"], words))
     assert span.documents and span.documents[0].text == "Plain words."
 
 
 def test_records_without_spans_yield_none() -> None:
     score = {"id": "s", "trace_id": "t", "name": "x", "value": 1.0, "data_type": "NUMERIC", "observation_id": None}
-    assert not list(read_spans(PRESETS["langfuse"], score)) and not list(
-        read_spans(PRESETS["langfuse"], {"tables": [], "files": []})
+    assert not list(parse_spans(PRESETS["langfuse"], score)) and not list(
+        parse_spans(PRESETS["langfuse"], {"tables": [], "files": []})
     )
-    assert not any(list(read_spans(preset, {"a": 1})) for preset in PRESETS.values())
+    assert not any(list(parse_spans(preset, {"a": 1})) for preset in PRESETS.values())
 
 
 def test_mlflow_traces_are_read_in_every_form() -> None:
@@ -152,7 +152,7 @@ def test_mlflow_traces_are_read_in_every_form() -> None:
         {**info, "spans": json.dumps([old])},
     ]
     for shape in shapes:
-        trace, span = read_spans(PRESETS["mlflow"], shape)
+        trace, span = parse_spans(PRESETS["mlflow"], shape)
         assert trace.kind is SpanKind.TRACE and trace.end is not None and trace.trace_id == span.trace_id == "tr-1"
         assert (
             span.documents
@@ -232,7 +232,7 @@ def test_parquet_columns_of_every_type_are_read(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet", store_schema=True)
     export = find_files(str(tmp_path), (".parquet",), "")
     spans = [
-        only_span(read_spans(PRESETS["phoenix"], record))
+        only_span(parse_spans(PRESETS["phoenix"], record))
         for record in read_records(export.fs, export.files[0], lambda part: None)
     ]
     assert [(s.trace_id, s.question, s.start) for s in spans] == [("t1", "caf\\xe9", 1795392000_000000), ("t2", "x", None)]

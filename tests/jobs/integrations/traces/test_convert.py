@@ -1,4 +1,4 @@
-"""Test staging: interruptions are repeated, each trace is staged once, waiting traces are kept, faults are reported."""
+"""Test conversion: interruptions are repeated, each trace is converted once, waiting traces are kept, faults are reported."""
 
 import gzip
 import json
@@ -15,9 +15,9 @@ import pytest
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.forecast.command import plan_run
+from ragassay.jobs.forecast.command import print_forecast
 from ragassay.jobs.integrations.traces import convert
-from ragassay.jobs.integrations.traces.convert import RECORD_FILE, TRACES_FOLDER, stage_export
+from ragassay.jobs.integrations.traces.convert import RECORD_FILE, TRACES_FOLDER, convert_export
 from ragassay.jobs.integrations.traces.fields import to_microseconds
 from ragassay.jobs.integrations.traces.read_export import UnreadablePart, find_export_files, read_records
 from ragassay.jobs.integrations.traces.source import find_job_logs, preview_job_logs
@@ -30,7 +30,7 @@ from tests.corpus.job import without_slm
 from tests.job_settings import merged
 from tests.jobs.integrations.traces.exports import TOOLS, write_export
 from tests.jobs.integrations.traces.stories import stories
-from tests.jobs.integrations.traces.test_presets import read_staged, stage_day
+from tests.jobs.integrations.traces.test_presets import convert_day, read_converted
 from tests.raises import raises, refuses
 
 STORIES = stories(60)
@@ -38,7 +38,7 @@ DAY = 86_400
 
 
 def count_ids(output: Path) -> Counter[str]:
-    return Counter(row["row_id"] for row in read_staged(output))
+    return Counter(row["row_id"] for row in read_converted(output))
 
 
 def otlp_request(trace: str, at: float, *, parent: str = "", span: str = "aa", text: str | None = "A.") -> dict[str, Any]:
@@ -57,10 +57,10 @@ def write_lines(path: Path, *lines: Any) -> Path:
     return path
 
 
-def stage_folder(
+def convert_folder(
     folder: Path, output: Path, hold: float = 2, skip_unreadable: bool = False, preset: str = "otel"
 ) -> dict[str, int]:
-    return stage_export(find_export_files(str(folder)), open_folder(str(output)), preset, hold, skip_unreadable)
+    return convert_export(find_export_files(str(folder)), open_folder(str(output)), preset, hold, skip_unreadable)
 
 
 def read_export(path: Path, unreadable: list[UnreadablePart]) -> Iterator[Any]:
@@ -72,64 +72,64 @@ def load_record(output: Path) -> TracesRecord:
     return TracesRecord.from_json((output / RECORD_FILE).read_text())
 
 
-def test_an_interrupted_staging_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage_day("otel", tmp_path, tmp_path / "complete", STORIES, 1)
-    stage_day("otel", tmp_path, tmp_path / "complete", STORIES, 2, hold=0)
+def test_an_interrupted_conversion_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    convert_day("otel", tmp_path, tmp_path / "complete", STORIES, 1)
+    convert_day("otel", tmp_path, tmp_path / "complete", STORIES, 2, hold=0)
     output, export = tmp_path / "out", tmp_path / "export"
     for number in (1, 2):
         with monkeypatch.context() as patch:
             patch.setattr(Folder, "write", lambda *_: (_ for _ in ()).throw(OSError("full")))
             with pytest.raises(OSError, match="full"):
-                stage_day("otel", export, output, STORIES, number, hold=0)
+                convert_day("otel", export, output, STORIES, number, hold=0)
         files = sorted((output / TRACES_FOLDER).rglob("*.parquet"))
-        (output / TRACES_FOLDER / "dt=2026-11-29").mkdir(parents=True)  # a file that only the interrupted staging wrote
+        (output / TRACES_FOLDER / "dt=2026-11-29").mkdir(parents=True)  # a file that only the interrupted conversion wrote
         (output / TRACES_FOLDER / "dt=2026-11-29" / "part-9.parquet").write_bytes(files[0].read_bytes())
-        stage_day("otel", export, output, STORIES, number, hold=2 if number == 1 else 0)
+        convert_day("otel", export, output, STORIES, number, hold=2 if number == 1 else 0)
         (output / TRACES_FOLDER / "dt=2026-11-29").rmdir()
     assert count_ids(output) == count_ids(tmp_path / "complete") and set(count_ids(output).values()) == {1}
-    staged = load_record(output)
-    assert sum(staged.staged.values()) == 60 and staged.pending == 0 and staged.pending_file is None
+    record = load_record(output)
+    assert sum(record.staged.values()) == 60 and record.pending == 0 and record.pending_file is None
     assert not list((output / TRACES_FOLDER / "_waiting").glob("*"))
 
 
-def test_files_of_a_killed_staging_are_deleted(tmp_path: Path) -> None:
+def test_files_of_a_killed_conversion_are_deleted(tmp_path: Path) -> None:
     write_lines(tmp_path / "export" / "1.jsonl", otlp_request("t1", 1e9, parent="bb"), otlp_request("t2", 1e9))
     folders = [tmp_path / "out" / TRACES_FOLDER / name for name in ("dt=2001-09-09", "_waiting")]
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "part-1.parquet.0a1b2c3d.part").write_bytes(b"PAR1")
-    stage_folder(tmp_path / "export", tmp_path / "out")
+    convert_folder(tmp_path / "export", tmp_path / "out")
     assert [[path.name for path in folder.iterdir()] for folder in folders] == [["part-1.parquet"], ["1.parquet"]]
 
 
 def test_the_number_of_buckets_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage_day("phoenix", tmp_path, tmp_path / "one", STORIES, 1, hold=0)
+    convert_day("phoenix", tmp_path, tmp_path / "one", STORIES, 1, hold=0)
     monkeypatch.setattr(convert, "BUCKET_BYTES", 999)
     monkeypatch.setattr(convert, "BUFFERED_SPANS", 7)
-    stage_day("phoenix", tmp_path, tmp_path / "many", STORIES, 1, hold=0)
-    rows = [sorted(read_staged(tmp_path / name), key=lambda row: row["row_id"]) for name in ("one", "many")]
+    convert_day("phoenix", tmp_path, tmp_path / "many", STORIES, 1, hold=0)
+    rows = [sorted(read_converted(tmp_path / name), key=lambda row: row["row_id"]) for name in ("one", "many")]
     assert rows[0] == rows[1] and len(rows[0]) > 20
 
 
 def test_incomplete_traces_wait_for_newer_data(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     write_lines(export / "1.jsonl", otlp_request("t1", 1e9, parent="bb"), otlp_request("t2", 1e9))
-    assert stage_folder(export, output)["open traces"] == 1 and count_ids(output) == {"t2": 1}
+    assert convert_folder(export, output)["open traces"] == 1 and count_ids(output) == {"t2": 1}
     write_lines(export / "2.jsonl", otlp_request("t3", 1e9 + 1.9 * DAY))
     (export / "1.jsonl").unlink()  # waiting spans do not need the export
-    assert stage_folder(export, output)["open traces"] == 1 and load_record(output).pending == 1
+    assert convert_folder(export, output)["open traces"] == 1 and load_record(output).pending == 1
     write_lines(export / "3.jsonl", otlp_request("t4", 1e9 + 2.1 * DAY))
-    counts = stage_folder(export, output)
+    counts = convert_folder(export, output)
     assert counts["unfinished"] == counts["no root"] == 1 and count_ids(output) == {"t1": 1, "t2": 1, "t3": 1, "t4": 1}
     write_lines(export / "4.jsonl", otlp_request("t1", 1e9, span="bb"), otlp_request("t4", 1e9, span="cc"))
-    assert stage_folder(export, output)["late traces"] == 2 and set(count_ids(output).values()) == {1}
+    assert convert_folder(export, output)["late traces"] == 2 and set(count_ids(output).values()) == {1}
 
 
 def test_implausible_times_do_not_end_the_wait(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     write_lines(export / "1.jsonl", otlp_request("t1", 1e9, parent="bb"), otlp_request("t2", 1e9), otlp_request("t3", 2.5e11))
     write_lines(export / "1b.jsonl", otlp_request("t4", 2.5e11, parent="bb"))
-    assert stage_folder(export, output)["open traces"] == 1 and count_ids(output) == {
+    assert convert_folder(export, output)["open traces"] == 1 and count_ids(output) == {
         "t2": 1,
         "t3": 1,
         "t4": 1,
@@ -138,28 +138,28 @@ def test_implausible_times_do_not_end_the_wait(tmp_path: Path) -> None:
     implausible = replace(load_record(output), newest=int(2.5e17))  # a record with an implausible time
     (output / RECORD_FILE).write_text(implausible.to_json())
     write_lines(export / "2.jsonl", otlp_request("t5", 1e9 + DAY))
-    assert stage_folder(export, output)["open traces"] == 1
+    assert convert_folder(export, output)["open traces"] == 1
     write_lines(export / "3.jsonl", otlp_request("t6", 1e9 + 3 * DAY))
-    assert stage_folder(export, output)["unfinished"] == 1 and count_ids(output)["t1"] == 1
+    assert convert_folder(export, output)["unfinished"] == 1 and count_ids(output)["t1"] == 1
 
 
 def test_an_export_without_spans_is_accepted_if_traces_wait(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     write_lines(export / "1.jsonl", otlp_request("t1", 1e9, parent="bb"))
-    assert stage_folder(export, output)["open traces"] == 1
+    assert convert_folder(export, output)["open traces"] == 1
     write_lines(export / "2.jsonl", {"x": 1})
-    counts = stage_folder(export, output)
+    counts = convert_folder(export, output)
     assert (counts["records"], counts["other records"], counts["open traces"]) == (1, 1, 1)
 
 
 def test_only_new_and_changed_files_are_read(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     path = write_lines(export / "1.jsonl", otlp_request("t1", 1e9))
-    assert stage_folder(export, output)["new files"] == 1 and stage_folder(export, output) == {}
+    assert convert_folder(export, output)["new files"] == 1 and convert_folder(export, output) == {}
     path.write_text(path.read_text())
-    assert stage_folder(export, output) == {}
+    assert convert_folder(export, output) == {}
     write_lines(path, otlp_request("t1", 1e9), otlp_request("t2", 1e9))
-    counts = stage_folder(export, output)
+    counts = convert_folder(export, output)
     assert (counts["changed files"], counts["late traces"]) == (1, 1) and count_ids(output) == {"t1": 1, "t2": 1}
 
 
@@ -167,12 +167,12 @@ def test_unreadable_lines_and_files_are_refused_or_skipped(tmp_path: Path) -> No
     export, output = tmp_path / "export", tmp_path / "out"
     write_lines(export / "1.jsonl", otlp_request("t1", 1e9), '{"resourceSpans": [', otlp_request("t2", 1e9))
     with raises("traces.damaged", uri=str(export / "1.jsonl"), where="line 2"):
-        stage_folder(export, output)
+        convert_folder(export, output)
     assert not (output / RECORD_FILE).exists() and not list(output.rglob("*.parquet"))
     (export / "2.parquet").write_bytes(b"none")
     data = gzip.compress(json.dumps(otlp_request("t3", 1e9)).encode() + b"\n" + b"x" * 99_999)
     (export / "3.jsonl.gz").write_bytes(data[: len(data) - 30])
-    counts = stage_folder(export, output, skip_unreadable=True)
+    counts = convert_folder(export, output, skip_unreadable=True)
     assert counts["unreadable"] == 3 and set(count_ids(output)) >= {"t1", "t2"}
     assert "2.parquet" not in load_record(output).files  # so it is tried again
 
@@ -182,7 +182,7 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "export" / "2.jsonl.gz").write_bytes(
         gzip.compress(b"\xef\xbb\xbf" + json.dumps(otlp_request("t3", 1e9)).encode())
     )
-    assert stage_folder(tmp_path / "export", tmp_path / "out")["records"] == 3 and count_ids(tmp_path / "out").keys() == {
+    assert convert_folder(tmp_path / "export", tmp_path / "out")["records"] == 3 and count_ids(tmp_path / "out").keys() == {
         "t1",
         "t2",
         "t3",
@@ -220,8 +220,8 @@ def test_a_record_with_an_unexpected_field_is_unreadable(tmp_path: Path) -> None
     ]
     write_lines(tmp_path / "export" / "1.jsonl", otlp_request("t1", 1e9), *unexpected, otlp_request("t2", 1e9))
     with raises("traces.damaged", where="record 2"):
-        stage_folder(tmp_path / "export", tmp_path / "out")
-    counts = stage_folder(tmp_path / "export", tmp_path / "out", skip_unreadable=True)
+        convert_folder(tmp_path / "export", tmp_path / "out")
+    counts = convert_folder(tmp_path / "export", tmp_path / "out", skip_unreadable=True)
     assert (counts["unreadable"], counts["records"]) == (4, 6) and count_ids(tmp_path / "out") == {"t1": 1, "t2": 1}
 
 
@@ -234,8 +234,8 @@ def test_a_row_with_a_time_beyond_python_is_unreadable(tmp_path: Path) -> None:
     (tmp_path / "export").mkdir()
     pq.write_table(table, tmp_path / "export" / "1.parquet")
     with raises("traces.damaged", where="a row of row group 0"):
-        stage_folder(tmp_path / "export", tmp_path / "out", 0)
-    counts = stage_folder(tmp_path / "export", tmp_path / "out", 0, skip_unreadable=True)
+        convert_folder(tmp_path / "export", tmp_path / "out", 0)
+    counts = convert_folder(tmp_path / "export", tmp_path / "out", 0, skip_unreadable=True)
     assert counts["unreadable"] == 1 and count_ids(tmp_path / "out") == {"t0": 1, "t2": 1}
 
 
@@ -248,18 +248,18 @@ def test_invalid_times_are_ignored(tmp_path: Path) -> None:
     times = ['"start_time": 1e999', f'"start_time": {10**22}', f'"start_time": {10**15}, "duration": {10**30}']
     lines = [json.dumps({**row, "trace_id": f"t{i}"})[:-1] + f", {time}}}" for i, time in enumerate(times)]
     write_lines(tmp_path / "export" / "1.jsonl", *lines)
-    stage_folder(tmp_path / "export", tmp_path / "out", hold=0)
+    convert_folder(tmp_path / "export", tmp_path / "out", hold=0)
     assert count_ids(tmp_path / "out") == {"t0": 1, "t1": 1, "t2": 1}
 
 
-def test_lists_of_runs_in_one_json_value_are_staged(tmp_path: Path) -> None:
+def test_lists_of_runs_in_one_json_value_are_converted(tmp_path: Path) -> None:
     times = {"start_time": "2026-11-23T10:00:00", "end_time": "2026-11-23T10:00:01"}
     fields = {"run_type": "chain", "inputs": {"question": "Q?"}, "outputs": {"answer": "A."}, **times}
     runs = [{"id": f"r{i}", "trace_id": f"r{i}", **fields} for i in range(3)]
     (tmp_path / "export").mkdir()
     (tmp_path / "export" / "a.json").write_text(json.dumps({"runs": runs[:2]}, indent=1))
     (tmp_path / "export" / "b.json").write_text(json.dumps([runs[2]], indent=1))
-    stage_folder(tmp_path / "export", tmp_path / "out", preset="langsmith")
+    convert_folder(tmp_path / "export", tmp_path / "out", preset="langsmith")
     assert count_ids(tmp_path / "out") == {"r0": 1, "r1": 1, "r2": 1}
 
 
@@ -267,14 +267,14 @@ def test_wrong_exports_and_records_are_refused(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     write_lines(export / "1.jsonl", {"x": 1, "y": 2})
     with raises("traces.none-known", records=1, preset="otel", names=", with fields such as 'x', 'y'"):
-        stage_folder(export, output)
+        convert_folder(export, output)
     write_lines(export / "1.jsonl", otlp_request("t1", 1e9))
-    stage_folder(export, output)
+    convert_folder(export, output)
     with raises("traces.other-preset", preset="otel", requested="phoenix"):
-        stage_folder(export, output, preset="phoenix")
+        convert_folder(export, output, preset="phoenix")
     (output / RECORD_FILE).write_text((output / RECORD_FILE).read_text().replace('"version": 1', '"version": 9'))
     with raises("traces.unreadable-record"):
-        stage_folder(export, output)
+        convert_folder(export, output)
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv" / "a.csv").write_text("x")
     with raises("input.no-logs", suffix=".parquet", skipped="; it contains 'a.csv': export traces as Parquet or JSON Lines"):
@@ -345,7 +345,9 @@ def test_plan_reads_traces_and_writes_nothing(tmp_path: Path) -> None:
     job: Job = without_slm(input={"preset": "phoenix", "hold_days": 0})
     quiet = Console(quiet=True)
     gpus: dict[str, Any] = dict.fromkeys(("gpus", "gpu_tokens_per_second", "gpu_price"))
-    forecast, *_ = plan_run(job, str(tmp_path / "export"), quiet, quiet, sample_rows=50, trial_seconds=0, **gpus, started_at=0)
+    forecast, *_ = print_forecast(
+        job, str(tmp_path / "export"), quiet, quiet, sample_rows=50, trial_seconds=0, **gpus, started_at=0
+    )
     assert forecast.rows > 20 and sorted(path.name for path in tmp_path.iterdir()) == ["export"]
 
 
@@ -356,7 +358,7 @@ def test_rows_are_partitioned_by_their_first_day(tmp_path: Path) -> None:
         otlp_request("t2", 1795392000),
         otlp_request("t3", 0),
     )
-    stage_folder(tmp_path / "export", tmp_path / "out")
+    convert_folder(tmp_path / "export", tmp_path / "out")
     rows_by_day = {
         path.parent.name: pq.read_table(path, partitioning=None)["row_id"].to_pylist()
         for path in (tmp_path / "out").rglob("*.parquet")
@@ -364,7 +366,7 @@ def test_rows_are_partitioned_by_their_first_day(tmp_path: Path) -> None:
     assert rows_by_day == {"dt=2026-11-22": ["t1"], "dt=2026-11-23": ["t2"], "dt=unknown": ["t3"]}
 
 
-def test_an_output_with_staged_traces_can_be_moved(tmp_path: Path) -> None:
+def test_an_output_with_converted_traces_can_be_moved(tmp_path: Path) -> None:
     write_lines(tmp_path / "export" / "1.jsonl", otlp_request("t1", 1e9), otlp_request("t2", 1e9))
     job, folders = without_slm(input={"preset": "otel"}), [tmp_path / "audit", tmp_path / "elsewhere" / "audit2"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from ragassay.jobs.integrations.traces.convert import TRACES_FOLDER, stage_export
+from ragassay.jobs.integrations.traces.convert import TRACES_FOLDER, convert_export
 from ragassay.jobs.integrations.traces.read_export import find_export_files
 from ragassay.jobs.storage.folder import open_folder
 from tests.jobs.integrations.traces.exports import TOOLS, ToolExport, write_export
@@ -19,16 +19,18 @@ COUNT = 120
 IDS_ONLY = "otel ids only"
 
 
-def read_staged(output: Path) -> list[dict[str, Any]]:
+def read_converted(output: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = (
         ds.dataset(output / TRACES_FOLDER, format="parquet", partitioning="hive").to_table().to_pylist()
     )
     return rows
 
 
-def stage_day(tool: str, folder: Path, output: Path, traces: list[Story], day: int, hold: float = 2) -> dict[str, int]:
+def convert_day(tool: str, folder: Path, output: Path, traces: list[Story], day: int, hold: float = 2) -> dict[str, int]:
     write_export(TOOLS[tool], folder / tool, traces, day)
-    return stage_export(find_export_files(str(folder / tool)), open_folder(str(output)), tool.split(maxsplit=1)[0], hold, False)
+    return convert_export(
+        find_export_files(str(folder / tool)), open_folder(str(output)), tool.split(maxsplit=1)[0], hold, False
+    )
 
 
 def expected_row(tool: str, story: Story) -> dict[str, Any]:
@@ -54,11 +56,11 @@ def expected_row(tool: str, story: Story) -> dict[str, Any]:
 def test_two_exports_of_every_tool_give_each_trace_once(tool: str, tmp_path: Path) -> None:
     traces = stories(COUNT)
     output = tmp_path / "out"
-    first = stage_day(tool, tmp_path, output, traces, 1)
+    first = convert_day(tool, tmp_path, output, traces, 1)
     assert first["open traces"] > 0
-    before = read_staged(output)
-    second = stage_day(tool, tmp_path, output, traces, 2, hold=0)
-    rows = read_staged(output)
+    before = read_converted(output)
+    second = convert_day(tool, tmp_path, output, traces, 2, hold=0)
+    rows = read_converted(output)
     assert Counter(row["row_id"] for row in rows) == Counter(expected_row(tool, story)["row_id"] for story in traces)
     assert {row["row_id"] for row in before} < {row["row_id"] for row in rows} and second["late traces"] > 0
     by_id = {row["row_id"]: row for row in rows}
@@ -72,4 +74,4 @@ def test_two_exports_of_every_tool_give_each_trace_once(tool: str, tmp_path: Pat
         without_text = {"its retrieval returned ids only"} if tool == IDS_ONLY and story.passages else set()
         assert notes == {*story.notes, *unknown, *without_text}, (story.kind, row["trace_note"])
         assert row["model"] == ("gpt-5-mini" if story.generation or story.kind == "failed" else None)
-    assert stage_day(tool, tmp_path, output, traces, 2, hold=0) == {}  # the same content in rewritten files
+    assert convert_day(tool, tmp_path, output, traces, 2, hold=0) == {}  # the same content in rewritten files

@@ -25,7 +25,7 @@ class ScoringOrder(StrEnum):
 
 
 @dataclass(frozen=True)
-class Backfill:
+class ScoringScope:
     """The part of an input that a run scores.
 
     Attributes:
@@ -54,7 +54,7 @@ class Backfill:
         return sorted(by_path, key=lambda file: natural_key(file.partition_path), reverse=self.order is ScoringOrder.NEWEST)
 
 
-WHOLE_INPUT = Backfill()
+WHOLE_INPUT = ScoringScope()
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class FileSelection:
 
 
 def select_files(
-    backfill: Backfill, logs: Logs, output: Folder, id_column: str | None, entries: Mapping[str, tuple[int, InputFile]]
+    scope: ScoringScope, logs: Logs, output: Folder, id_column: str | None, entries: Mapping[str, tuple[int, InputFile]]
 ) -> FileSelection:
     """Select the files that a run scores.
 
     The share of a file only grows: a larger share scores the missing rows, a smaller one removes nothing.
 
     Args:
-        backfill: The part of the input to score.
+        scope: The part of the input to score.
         logs: The input.
         output: The output folder.
         id_column: Column of the row ids; None if the logs have none.
@@ -99,13 +99,13 @@ def select_files(
     def find_sample(path: str, share: float) -> RowSet:
         return make_row_set(find_sample_keys(logs.fs, by_path[path], 0, id_column, share))
 
-    for file in filter(backfill.includes, logs.files):
+    for file in filter(scope.includes, logs.files):
         number, entry = entries.get(file.path, (0, None))
-        if entry is not None and entry.state == SCORED and entry.share >= backfill.share:
+        if entry is not None and entry.state == SCORED and entry.share >= scope.share:
             continue
         files.append(file)
         is_begun = entry is not None and (entry.state == SCORED or bool(_rows_of_file(committed_keys, number, file)))
-        shares[file.path] = max(entry.share, backfill.share) if entry is not None and is_begun else backfill.share
+        shares[file.path] = max(entry.share, scope.share) if entry is not None and is_begun else scope.share
 
     def find_scored_rows(file: LogFile) -> RowSet:
         number, entry = entries.get(file.path, (0, None))
@@ -119,13 +119,13 @@ def select_files(
         share = shares[file.path]
         return find_sample(file.path, share) if share < 1 else None
 
-    selection = apply_budget(backfill, files, find_scored_rows, find_chosen_rows)
+    selection = apply_budget(scope, files, find_scored_rows, find_chosen_rows)
     samples = {file.path: rows for file in selection.files if (rows := find_chosen_rows(file)) is not None}
     return replace(selection, shares=shares, samples=samples)
 
 
 def apply_budget(
-    backfill: Backfill,
+    scope: ScoringScope,
     files: Sequence[LogFile],
     find_scored_rows: Callable[[LogFile], RowSet],
     find_chosen_rows: Callable[[LogFile], RowSet | None],
@@ -135,17 +135,17 @@ def apply_budget(
     Files without rows cost nothing; they come first, in order.
 
     Args:
-        backfill: Order and budget.
+        scope: Order and budget.
         files: Files that are not completely scored.
         find_scored_rows: Returns the numbers (in the file) of the rows that are scored; called only if there is a budget.
         find_chosen_rows: Returns the numbers (in the file) of the rows to score; None for all rows.
     """
-    ordered = backfill.sort_files(files)
-    if backfill.max_rows is None:
+    ordered = scope.sort_files(files)
+    if scope.max_rows is None:
         return FileSelection(ordered)
     empty_files = [file for file in ordered if not file.rows]
     ordered = [file for file in ordered if file.rows]
-    budget = backfill.max_rows
+    budget = scope.max_rows
     for index, file in enumerate(ordered):
         open_rows = _open_rows(file.rows or 0, find_scored_rows(file), find_chosen_rows(file))
         if len(open_rows) > budget:

@@ -18,10 +18,10 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import describe_no_match, parse_conditions
 from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
-from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder, apply_budget, count_deferred
 from ragassay.jobs.scoring.datasource import stop_at_deadline
 from ragassay.jobs.scoring.row_sample import filter_sample, find_sample_keys, is_in_sample
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
+from ragassay.jobs.scoring.select_files import ScoringOrder, ScoringScope, apply_budget, count_deferred
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, read_rows
@@ -57,7 +57,7 @@ def raw_of(output: Path) -> dict[str, Any]:
     return {row["row_id"]: {**row, "row_key": None, "usage": None} for row in rows}
 
 
-def run_backfill(logs: Path, output: Path, backfill: Backfill) -> Run:
+def run_backfill(logs: Path, output: Path, backfill: ScoringScope) -> Run:
     run = run_job(JOB, str(logs), str(output), QUIET, RunOptions(backfill))
     assert run.rows["in"] == TOTAL == run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]
     assert run.rows["skipped"] >= sum(run.skips.get(why, 0) for why in ("sampled_out", "outside"))
@@ -71,7 +71,7 @@ def run_backfill(logs: Path, output: Path, backfill: Backfill) -> Run:
 
 DAY = st.integers(1, DAYS).map(lambda day: parse_conditions([f"dt>=2026-11-0{day}"]))
 BACKFILLS = st.builds(
-    Backfill,
+    ScoringScope,
     st.just(()) | DAY,
     st.sampled_from(ScoringOrder),
     st.none() | st.integers(1, 30),
@@ -83,7 +83,7 @@ BACKFILLS = st.builds(
 @settings(max_examples=4, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow])
 @given(backfills=st.lists(BACKFILLS, max_size=3), budget=st.integers(20, 40))
 def test_any_sequence_of_runs_ends_with_the_rows_of_one_run(
-    backfills: list[Backfill], budget: int, logs: Path, whole: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+    backfills: list[ScoringScope], budget: int, logs: Path, whole: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     output = tmp_path_factory.mktemp("runs") / "out"
     for backfill in backfills:
@@ -93,7 +93,7 @@ def test_any_sequence_of_runs_ends_with_the_rows_of_one_run(
     some = raw_of(output) if (output / "raw").exists() and read_rows(output, "raw") else {}
     assert {name: whole[name] for name in some} == some
     for _ in range(TOTAL):
-        if run_backfill(logs, output, Backfill(max_rows=budget)).deferred is None:
+        if run_backfill(logs, output, ScoringScope(max_rows=budget)).deferred is None:
             break
     assert raw_of(output) == whole
     assert {row["row_id"] for row in read_rows(output)} == whole.keys()
@@ -104,7 +104,7 @@ def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(
     logs: Path, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
-    newest = Backfill(order=ScoringOrder.NEWEST, max_rows=3 * ROWS)
+    newest = ScoringScope(order=ScoringOrder.NEWEST, max_rows=3 * ROWS)
     first = run_backfill(logs, output, newest)
     assert (first.rows["scored"], first.partitions) == (
         3 * ROWS,
@@ -129,24 +129,24 @@ def test_a_file_that_exceeds_the_budget_is_cut_and_its_partition_waits(
     logs: Path, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
-    run = run_backfill(logs, output, Backfill(max_rows=5))
+    run = run_backfill(logs, output, ScoringScope(max_rows=5))
     assert run.rows["scored"] == 0 and run.deferred and run.deferred.committed == 5 and run.deferred.rows == TOTAL - 5
     assert len(read_rows(output, "raw")) == 5 and not (output / "scored").exists() and (output / "_checkpoint").exists()
     with raises("output.no-whole-partition"):
         finalize_job(JOB, str(output), QUIET)
-    other = run_backfill(logs, output, Backfill(parse_conditions(["dt=2026-11-03"])))
+    other = run_backfill(logs, output, ScoringScope(parse_conditions(["dt=2026-11-03"])))
     assert other.partitions == ["dt=2026-11-03"] and other.skips["outside"] == 4 * ROWS
     assert finalize_job(JOB, str(output), QUIET).partitions == ["dt=2026-11-03"]
-    done = run_backfill(logs, output, Backfill())
+    done = run_backfill(logs, output, ScoringScope())
     assert done.resumed == 5 and raw_of(output) == whole and done.deferred is None
 
 
 def test_after_the_budget_of_hours_no_row_is_started_and_the_run_succeeds(
     logs: Path, whole: dict[str, Any], tmp_path: Path
 ) -> None:
-    run = run_backfill(logs, tmp_path / "out", Backfill(max_hours=0.0))
+    run = run_backfill(logs, tmp_path / "out", ScoringScope(max_hours=0.0))
     assert run.rows["scored"] == 0 and run.deferred and run.deferred.rows == TOTAL and run.deferred.runs is None
-    assert run_backfill(logs, tmp_path / "out", Backfill(max_hours=1.0)).deferred is None
+    assert run_backfill(logs, tmp_path / "out", ScoringScope(max_hours=1.0)).deferred is None
     assert raw_of(tmp_path / "out") == whole
 
 
@@ -162,7 +162,7 @@ def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp
     output = tmp_path / "out"
     sizes = []
     for share in (0.3, 0.1, 0.6, 0.6, 1.0):
-        run = run_backfill(logs, output, Backfill(share=share))
+        run = run_backfill(logs, output, ScoringScope(share=share))
         raw = raw_of(output)
         assert {name: whole[name] for name in raw} == raw
         assert {row["row_id"] for row in read_rows(output)} == raw.keys()
@@ -181,7 +181,7 @@ def test_a_file_with_new_scores_has_no_verdicts_until_they_are_written(without_r
     def judged() -> list[bool]:
         return [file["finalized"] for file in manifest(tmp_path / "out")["files"]]
 
-    run_job(JOB, str(tmp_path / "logs"), output, QUIET, RunOptions(Backfill(share=0.5)))
+    run_job(JOB, str(tmp_path / "logs"), output, QUIET, RunOptions(ScoringScope(share=0.5)))
     assert judged() == [True]
     score_job(JOB, str(tmp_path / "logs"), output, QUIET)
     assert judged() == [False]
@@ -193,14 +193,14 @@ def test_more_rows_of_a_file_are_scored_only_under_the_path_in_their_ids(without
     for name in ("a", "b"):  # without a column of ids
         write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(ROWS))
     wide, narrow, output = (str(tmp_path / name) for name in ("logs", "logs/x", "out"))
-    run_job(JOB, narrow, output, QUIET, RunOptions(Backfill(share=0.2)))
+    run_job(JOB, narrow, output, QUIET, RunOptions(ScoringScope(share=0.2)))
     before = (tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]
-    for backfill in (Backfill(share=0.5), Backfill(share=0.5, max_rows=1), Backfill()):
+    for backfill in (ScoringScope(share=0.5), ScoringScope(share=0.5, max_rows=1), ScoringScope()):
         with raises("input.other-path", was="a.parquet", path="x/a.parquet"):
             run_job(JOB, wide, output, QUIET, RunOptions(backfill))
     assert not (tmp_path / "out" / "_checkpoint").exists()
     assert ((tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]) == before
-    smaller = run_job(JOB, wide, output, QUIET, RunOptions(Backfill(share=0.2)))
+    smaller = run_job(JOB, wide, output, QUIET, RunOptions(ScoringScope(share=0.2)))
     assert smaller.rows["skipped"] == 2 * ROWS
     assert run_job(JOB, narrow, output, QUIET).deferred is None and len(read_rows(tmp_path / "out")) == 2 * ROWS
 
@@ -233,7 +233,7 @@ def test_an_unreadable_file_outside_the_hive_folders_belongs_to_no_partition(wit
     write_logs(tmp_path / "logs" / "dt=2026-11-01" / "a.parquet", example_rows(2))
     (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
     job = JOB.model_copy(update={"input": InputConfig(on_bad_file="skip")})
-    days = Backfill(parse_conditions(["dt>=2026-11-01"]))
+    days = ScoringScope(parse_conditions(["dt>=2026-11-01"]))
     run = run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), QUIET, RunOptions(days))
     assert (run.rows["scored"], run.files_skipped) == (2, {})
 
@@ -256,7 +256,7 @@ def test_conditions_compare_numbers_dates_and_text_by_type() -> None:
 
 def test_an_unknown_key_is_named_with_the_existing_keys(logs: Path, without_ray: None, tmp_path: Path) -> None:
     with raises("partitions.unknown-key", keys="'day'", partitioned_by="its hive keys are dt"):
-        run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, RunOptions(Backfill(parse_conditions(["day>1"]))))
+        run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, RunOptions(ScoringScope(parse_conditions(["day>1"]))))
 
 
 def test_files_without_rows_are_never_deferred_and_deferred_files_take_a_run() -> None:
@@ -264,7 +264,7 @@ def test_files_without_rows_are_never_deferred_and_deferred_files_take_a_run() -
 
     files = [LogFile(f"{i}", f"{i}", f"{i}", 1, (), rows=rows) for i, rows in enumerate((5, 0, 5, 0))]
     for budget, taken in ((3, "130"), (5, "130"), (7, "130"), (10, "1302"), (20, "1302")):
-        input_logs = apply_budget(Backfill(max_rows=budget), files, lambda _: RowSet(), lambda _: None)
+        input_logs = apply_budget(ScoringScope(max_rows=budget), files, lambda _: RowSet(), lambda _: None)
         assert [file.path for file in input_logs.files] == list(taken), budget
         assert [file.path for file in input_logs.deferred] == ["2"] * (budget < 10)
     few = count_deferred(files[:1], {}, 0.05, 7)  # a sample, rounded to no row
@@ -281,7 +281,9 @@ def test_a_budget_is_exact_to_the_row(sizes: list[int], budget: int, done: set[i
     begun = np.array(sorted(row for row in done if row < sizes[0]), dtype=np.int64)
     committed = {"0": make_row_set(begun)}
     open_rows = [sizes[0] - len(committed["0"]), *sizes[1:]]
-    input_logs = apply_budget(Backfill(max_rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None)
+    input_logs = apply_budget(
+        ScoringScope(max_rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None
+    )
     assert [*input_logs.files, *input_logs.deferred] == files and input_logs.files
     taken = sum(open_rows[: len(input_logs.files)])
     if input_logs.cut_at:
@@ -296,7 +298,7 @@ def test_a_budget_is_exact_to_the_row(sizes: list[int], budget: int, done: set[i
 def test_attack_conditions_without_a_matching_partition_are_an_error_that_names_partitions(logs: Path, tmp_path: Path) -> None:
     for name, text in (("a", "dt>=2030-01-01"), ("b", "dt=2026-11-02 and dt=2026-11-03"), ("c", "dt=nowhere")):
         with raises("input.no-partition"):
-            run_job(JOB, str(logs), str(tmp_path / name), QUIET, RunOptions(Backfill(parse_conditions([text]))))
+            run_job(JOB, str(logs), str(tmp_path / name), QUIET, RunOptions(ScoringScope(parse_conditions([text]))))
         assert not list((tmp_path / name).rglob("*.parquet"))
     message = describe_no_match(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])
     assert message.endswith("the partitions are n=0, n=1, n=2, …, n=37, n=38, n=39")
