@@ -12,7 +12,7 @@ SECRET = "hUsH7xq"
 URI = f"foo://KEY:{SECRET}@bkt/a?region=eu&sig={SECRET}#{SECRET}"
 BROKEN = f"""
 import logging, sys, threading, warnings
-from ragassay.jobs.cli import main, steps
+from ragassay.jobs.cli import main, steps_and_models
 
 URI = {URI!r}
 
