@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """Options of an export; see `jobs.export.run.export`."""
+    """Options of an export; see `jobs.export.command.export`."""
 
     system: str | None
     context_in_prompt: bool

@@ -269,7 +269,7 @@ def rewritten_error(output: str, partition: str) -> OutputRewritten:
 
 
 def verify_unchanged(output: Folder) -> Iterator[Any]:
-    """Check, after the last row of a file was produced, that all rows came from one snapshot. Yields nothing.
+    """Check that all rows of a file came from one snapshot. An iterator without items, to chain after the last row.
 
     Raises:
         OutputRewritten: The snapshot was replaced, so the file must not be written.
