@@ -1,7 +1,9 @@
 """Ray is started again if its raylet dies at start."""
 
 import subprocess
+import sys
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 import pytest
@@ -9,11 +11,18 @@ import ray
 from ray._private import services
 
 from ragassay.jobs.runtime import ray_start
+from tests.conftest import REPO
 
 pytestmark = pytest.mark.soak
 
 
-def test_ray_is_started_again_if_its_raylet_dies_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_is_started_again_if_its_raylet_dies_at_start() -> None:
+    """In a separate process, because Ray may already run in this one."""
+    code = "from tests.soak.test_faults_ray import start_with_a_killed_raylet; start_with_a_killed_raylet()"
+    subprocess.run([sys.executable, "-c", code], cwd=REPO, check=True)
+
+
+def start_with_a_killed_raylet() -> None:
     start = services.start_ray_process
     started: list[tuple[str, subprocess.Popen[bytes]]] = []
 
@@ -25,8 +34,8 @@ def test_ray_is_started_again_if_its_raylet_dies_at_start(monkeypatch: pytest.Mo
             info.process.kill()
         return info
 
-    monkeypatch.setattr(services, "start_ray_process", kill_first_raylet)
-    ray_start.start_local_ray(1)
+    with patch.object(services, "start_ray_process", kill_first_raylet):
+        ray_start.start_local_ray(1)
     try:
         kinds = [kind for kind, _ in started]
         assert kinds.count("raylet") == kinds.count("gcs_server") == 2

@@ -1,14 +1,12 @@
 """Exports of five tools end to end: more than a thousand traces over two days, each scored once by the detectors."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from ragassay.jobs.run import run_job
-from ragassay.jobs.runtime.ray_session import ray_session
 from tests.corpus.job import without_slm
 from tests.jobs.conftest import read_rows
 from tests.jobs.integrations.traces.exports import TOOLS, write_export
@@ -16,14 +14,8 @@ from tests.jobs.integrations.traces.stories import stories
 from tests.jobs.integrations.traces.test_presets import expected_row
 from tests.soak.results import Result, record
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("shared_ray_session")]
 COUNT = 1_200
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ray_runs() -> Iterator[None]:
-    with ray_session(without_slm(), 2, 0):
-        yield
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -151,7 +151,7 @@ def test_categories_are_counted_by_partition(plain: Path) -> None:
 def test_without_categories_there_is_no_chart(plain: Path) -> None:
     write(plain, {(0, 0): [explain("Somehow.", None, consistent=None)]}, "vanilla")
     text = page(plain)
-    assert "Somehow." in article(text, "n0r0") and "1 explanations, which can't disagree with the flag." in text
+    assert "Somehow." in article(text, "n0r0") and "1 explanations, which can&#39;t disagree with the flag." in text
     assert "Categories" not in text
     write(plain, {(1, 0): [explain("Somehow else.", None), explain("UNKNOWN", None, consistent=False, sentence=0)]}, "fallback")
     text = page(plain)  # this strategy can disagree, so it is preferred
