@@ -107,11 +107,6 @@ class ShownResponse:
         """The sentences that are shown."""
         return [part for part in self.parts if isinstance(part, ShownSentence)]
 
-    @property
-    def has_explanation(self) -> bool:
-        """Whether a sentence of it has an explanation."""
-        return any(sentence.explanation is not None for sentence in self.sentences)
-
 
 def read_responses(
     output: Folder, positions: Sequence[Position], label: str | None, summary: ExplanationSummary | None, scales: MemberScales
