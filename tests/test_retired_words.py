@@ -51,15 +51,14 @@ def files() -> list[str]:
         for path in (REPO / folder).rglob("*.py")
     ]
     pages = [*REPO.glob("*.md"), *(REPO / "docs").rglob("*.md")]
-    names = (
-        path.relative_to(REPO).as_posix() for path in code + pages if path.name not in ("CHANGELOG.md", Path(__file__).name)
-    )
+    names = (path.relative_to(REPO).as_posix() for path in code + pages if path.name != Path(__file__).name)
     return sorted(name for name in names if not name.startswith((*DATA, "ragassay/jobs", "ragassay/pipeline")))
 
 
 def retired_words(name: str) -> list[str]:
-    """Lines of a file with retired words."""
-    lines = FOREIGN.sub("", (REPO / name).read_text(encoding="utf-8")).splitlines()
+    """Lines of a file with retired words. Code spans of the changelog contain old names and are not checked."""
+    text = FOREIGN.sub("", (REPO / name).read_text(encoding="utf-8"))
+    lines = (re.sub(r"`[^`\n]*`", "", text) if name == "CHANGELOG.md" else text).splitlines()
     return [f"{name}:{number}: {hit[0]}" for number, line in enumerate(lines, 1) if (hit := PATTERN.search(line))]
 
 
