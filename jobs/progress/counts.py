@@ -64,13 +64,13 @@ class CountsBoard:
 
         Args:
             stage: Number of the worker's stage in the plan.
-            worker: Id of the process.
+            worker: Id of the process; for an actor Ray's worker id, by which Ray names a process that dies in its constructor.
             actor: Id of the actor in the process, which stays the same when Ray restarts the actor; None for a task.
             counts: The sums.
         """
         self._workers[stage][worker] = counts
         if actor is not None:
-            self._actors[actor] = stage
+            self._actors[actor] = self._actors[worker] = stage
 
     def report_end(self, actor: str, reason: str) -> None:
         """Store the reason why the process of an actor ends itself."""
@@ -81,7 +81,7 @@ class CountsBoard:
         return [sum_counts(list(workers.values())) for workers in self._workers]
 
     def find_death(self, text: str) -> tuple[int | None, str | None]:
-        """Return the stage of the actor whose id the text of a Ray error contains, and the last reported reason of its end."""
+        """Return the stage of the actor whose id, or worker id, is in the text of a Ray error, and the last reason that it gave."""
         actor = next((actor for actor in self._actors if actor in text), "")
         return self._actors.get(actor), self._reasons.get(actor)
 

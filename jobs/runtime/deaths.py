@@ -28,16 +28,22 @@ def explain_death(error: BaseException, stages: Sequence[Stage], board: Any) -> 
     death = next((cause for cause in walk_causes(error) if isinstance(cause, death_classes)), None)
     if death is None:
         return None
-    text = f"{death} {getattr(death, 'actor_id', '')}"
+    text = f"{_killed_workers(str(death))} {getattr(death, 'actor_id', '')}"
     number, reason = None, None
     with suppress(RayError):  # the board may have ended too
         number, reason = wait_for_answer(board.find_death.remote(text))
-    reason = reason or _reason_in(text)
+    reason = reason or _reason_in(str(death))
     replicas = None if number is None else stages[number].replicas
     if number is None or replicas is None:
         return ModelError(errors.WORKER_DIED, reason=reason)
     restarts = replicas.restarts
     return ModelError(errors.REPLICA_DIED, stage=stages[number].name, times=restarts + 1, restarts=restarts, reason=reason)
+
+
+def _killed_workers(text: str) -> str:
+    """Return the lines about the workers that Ray's memory monitor killed; the other lines name every worker of the machine."""
+    killed = [line for line in text.splitlines() if line.startswith("Selected to kill")]
+    return "\n".join(killed) if killed else text
 
 
 def _reason_in(text: str) -> str:

@@ -43,7 +43,7 @@ class StageActor:
         if stage.replicas is None:
             self._counter = get_task_counter(board, number)
         else:
-            self._counter = WorkCounter(board, number, _actor_id())
+            self._counter = WorkCounter(board, number, *_actor_and_worker_id())
             self._counter.enter_phase(Phase.LOADING)
             self._watchdog = self._start_watchdog(stage.replicas.hang_minutes)
             set_listener(self)
@@ -109,8 +109,11 @@ def run_stage(table: pa.Table, stage: Stage, board: Any = None, number: int = 0)
     return StageActor(stage, board, number)(table)
 
 
-def _actor_id() -> str | None:
-    """Return the id of the Ray actor in this process; None outside an actor."""
+def _actor_and_worker_id() -> tuple[str | None, str | None]:
+    """Return the ids of the Ray actor in this process and of the process; None outside an actor."""
     import ray
 
-    return ray.get_runtime_context().get_actor_id() if ray.is_initialized() else None
+    if not ray.is_initialized():
+        return None, None
+    context = ray.get_runtime_context()
+    return context.get_actor_id(), context.get_worker_id()

@@ -20,15 +20,16 @@ REPORT_SECONDS = 1.0
 class WorkCounter:
     """Counter for one stage in one process. Without a board, batches are not counted."""
 
-    def __init__(self, board: Any, stage: int, actor: str | None = None) -> None:
+    def __init__(self, board: Any, stage: int, actor: str | None = None, worker: str | None = None) -> None:
         """Start counting.
 
         Args:
             board: Handle of the plan's board; None outside a run.
             stage: Number of the stage in the plan.
             actor: Id of the actor in this process; None for tasks.
+            worker: Ray's id of this process; None for tasks, because several of their counters may be in one process.
         """
-        self._board, self._stage, self._actor, self._worker = board, stage, actor, token_hex(6)
+        self._board, self._stage, self._actor, self._worker = board, stage, actor, worker or token_hex(6)
         self._lock = RLock()
         self._phase = Phase.LOADING
         self._rows = self._sentences = self._open_sentences = self._tokens = 0

@@ -49,6 +49,12 @@ def test_the_error_names_the_stage_the_setting_and_the_reason(handle: Handle, te
     assert (error.fields["stage"], error.fields["times"], error.fields["restarts"]) == ("second", 4, 3)
 
 
+def test_a_worker_killed_in_its_constructor_is_named_by_its_worker_id(handle: Handle) -> None:
+    text = f"{STARVED}\nConsidered workers: [\nSelected to kill: (Task: pid=7, worker ID=w2)\n(Actor(aaa111): pid=8, worker ID=w1)\n]"
+    error = explain_death(OutOfMemoryError(text), STAGES, handle)
+    assert error is not None and error.fields["stage"] == "second" and "memory" in error.fields["reason"]
+
+
 def test_the_reason_is_the_one_that_the_last_process_reported(handle: Handle) -> None:
     handle.board.report_end("aaa111", "its engine had given no answer for 1 minutes")
     error = explain_death(RayActorError("aaa111", DIED.format("", CRASHED)), STAGES, handle)
