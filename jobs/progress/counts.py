@@ -81,7 +81,7 @@ class CountsBoard:
         return [sum_counts(list(workers.values())) for workers in self._workers]
 
     def find_death(self, text: str) -> tuple[int | None, str | None]:
-        """Return the stage of the actor whose id, or worker id, is in the text of a Ray error, and the last reason that it gave."""
+        """Return the stage of the actor whose id or worker id a Ray error contains, and the reason that it last reported."""
         actor = next((actor for actor in self._actors if actor in text), "")
         return self._actors.get(actor), self._reasons.get(actor)
 

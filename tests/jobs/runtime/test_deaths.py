@@ -50,7 +50,8 @@ def test_the_error_names_the_stage_the_setting_and_the_reason(handle: Handle, te
 
 
 def test_a_worker_killed_in_its_constructor_is_named_by_its_worker_id(handle: Handle) -> None:
-    text = f"{STARVED}\nConsidered workers: [\nSelected to kill: (Task: pid=7, worker ID=w2)\n(Actor(aaa111): pid=8, worker ID=w1)\n]"
+    workers = ["Selected to kill: (Task: pid=7, worker ID=w2)", "(Actor(aaa111): pid=8, worker ID=w1)"]
+    text = "\n".join([STARVED, "Considered workers: [", *workers, "]"])
     error = explain_death(OutOfMemoryError(text), STAGES, handle)
     assert error is not None and error.fields["stage"] == "second" and "memory" in error.fields["reason"]
 
