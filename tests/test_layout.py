@@ -119,3 +119,8 @@ def test_steps_of_a_run_take_few_arguments() -> None:
             if isinstance(node, ast.FunctionDef):
                 names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                 assert len(names) <= 5, f"{path.name}: {node.name}({', '.join(names)})"
+
+
+def test_every_soak_test_is_run_by_make_soak() -> None:
+    files = sorted((REPO / "tests" / "soak").glob("test_*.py"))
+    assert [path.name for path in files if "pytest.mark.soak" not in path.read_text(encoding="utf-8")] == []

@@ -6,11 +6,13 @@ from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
+import pytest
 
 from tests.chat_server import Reply, Serve, completion
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, read_rows, start, wait_for, write_job
 
+pytestmark = pytest.mark.soak
 ROWS = 60
 
 
