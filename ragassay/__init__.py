@@ -36,13 +36,13 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
         RagassayError: The run failed; the message states the cause and the fix, and the same call resumes the run. Also raised
             after everything is written, if too many rows have the status `error` (`runtime.max_error_share`).
     """
+    from ragassay.jobs.api.select_job import select_job
     from ragassay.jobs.cli.console import new_console
-    from ragassay.jobs.config.job import load_job, make_job
     from ragassay.jobs.run import run_job
     from ragassay.jobs.runtime.endings import restore_sigterm
     from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
-    loaded_job = make_job(job) if isinstance(job, dict) else load_job(job)
+    loaded_job = select_job(job)
     with restore_sigterm():
         record = run_job(loaded_job, logs, output, new_console())
     refuse_too_many_errors(loaded_job.runtime, record, output)

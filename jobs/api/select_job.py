@@ -4,7 +4,7 @@ from typing import Any
 
 from ragassay.jobs.api import errors
 from ragassay.jobs.config.job import Job, load_job, make_job
-from ragassay.jobs.config.members import default_members
+from ragassay.jobs.config.members import MembersConfig, default_members
 from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.output.snapshot import read_readable_manifest
 from ragassay.pipeline.errors import ConfigError
@@ -45,8 +45,7 @@ def make_detector_job() -> Job:
 def _keep_detectors(job: Job) -> Job:
     if not any(detector.in_ensemble for detector in job.members.detectors):
         raise ConfigError(errors.FAST_WITHOUT_DETECTOR)
-    detectors = [detector.model_dump(mode="json") for detector in job.members.detectors]
-    return job.model_copy(update={"members": make_job({"members": {"slms": [], "detectors": detectors}}).members})
+    return job.model_copy(update={"members": MembersConfig(slms=(), detectors=job.members.detectors)})
 
 
 def _make_output_job(manifest: Manifest) -> Job:

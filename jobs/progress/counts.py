@@ -56,7 +56,7 @@ class CountsBoard:
             stages: Number of stages in the plan.
         """
         self._workers: list[dict[str, Counts]] = [{} for _ in range(stages)]
-        self._actors: dict[str, int] = {}
+        self._stage_of_id: dict[str, int] = {}
         self._reasons: dict[str, str] = {}
 
     def report(self, stage: int, worker: str, actor: str | None, counts: Counts) -> None:
@@ -70,7 +70,7 @@ class CountsBoard:
         """
         self._workers[stage][worker] = counts
         if actor is not None:
-            self._actors[actor] = self._actors[worker] = stage
+            self._stage_of_id[actor] = self._stage_of_id[worker] = stage
 
     def report_end(self, actor: str, reason: str) -> None:
         """Store the reason why the process of an actor ends itself."""
@@ -82,8 +82,8 @@ class CountsBoard:
 
     def find_death(self, text: str) -> tuple[int | None, str | None]:
         """Return the stage of the actor whose id or worker id a Ray error contains, and the reason that it last reported."""
-        actor = next((actor for actor in self._actors if actor in text), "")
-        return self._actors.get(actor), self._reasons.get(actor)
+        found_id = next((known_id for known_id in self._stage_of_id if known_id in text), "")
+        return self._stage_of_id.get(found_id), self._reasons.get(found_id)
 
 
 @contextmanager

@@ -47,11 +47,13 @@ def _without_ray() -> Iterator[None]:
         yield
 
 
-def invoke(*args: str | Path, stdin: str | bytes | None = None) -> subprocess.CompletedProcess[str]:
+def invoke(
+    *args: str | Path, stdin: str | bytes | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a command in this process. A test whose command starts Ray needs `shared_ray_session`."""
     from ragassay.jobs.cli.main import app
 
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, args)), input=stdin)
+    result = CliRunner(env={"COLUMNS": "200", **(env or {})}).invoke(app, list(map(str, args)), input=stdin)
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
     assert "Traceback" not in result.output, result.output
     return subprocess.CompletedProcess(list(map(str, args)), result.exit_code, result.stdout, result.stderr)

@@ -8,13 +8,14 @@ contradicts are clear or minor. `start` and `end` are offsets into the response;
 from pathlib import Path
 
 import polars as pl
-from sklearn.metrics import cohen_kappa_score
+
+from ragassay.pipeline.calibration.kappa import measure_agreement
 
 LABELS = Path(__file__).with_name("labels.csv")
 UNSUPPORTED = ("added", "contradicts")
 
 
-def agreement(labels: pl.DataFrame) -> dict[str, float]:
+def compute_figures(labels: pl.DataFrame) -> dict[str, float]:
     """Compute shares of unsupported sentences and Cohen's kappa, for all unsupported sentences and for the clear ones."""
     figures: dict[str, float] = {"answers": labels["id"].n_unique(), "sentences": len(labels)}
     for name, column, values in (
@@ -23,8 +24,10 @@ def agreement(labels: pl.DataFrame) -> dict[str, float]:
         ("contradicts", "label", ("contradicts",)),
     ):
         a, b = (labels[f"{column}_{reader}"].fill_null("").is_in(values).to_numpy() for reader in "ab")
-        figures |= {f"{name} a": a.mean(), f"{name} b": b.mean(), f"{name} agree": (a == b).mean()}
-        figures[f"{name} kappa"] = cohen_kappa_score(a, b)
+        agreement = measure_agreement(list(zip(a, b, strict=True)))
+        assert agreement is not None and agreement.kappa is not None
+        figures |= {f"{name} a": a.mean(), f"{name} b": b.mean(), f"{name} agree": agreement.share}
+        figures[f"{name} kappa"] = agreement.kappa
     return figures
 
 
@@ -32,7 +35,7 @@ def main() -> None:
     """Print the agreement for each set."""
     labels = pl.read_csv(LABELS)
     for name, part in labels.group_by("set", maintain_order=True):
-        print(name[0], {key: round(float(value), 3) for key, value in agreement(part).items()})
+        print(name[0], {key: round(float(value), 3) for key, value in compute_figures(part).items()})
 
 
 if __name__ == "__main__":

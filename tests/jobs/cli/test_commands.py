@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from ragassay.jobs.cli.main import PANELS, app
 from ragassay.jobs.cli.panels import EXAMPLE, EXIT_CODES
 from ragassay.jobs.progress import show
+from tests.jobs.conftest import invoke
 
 MOST_OPTIONS = 8
 EXPECTED_PANELS = {
@@ -32,10 +32,6 @@ def options(command: Any) -> list[Any]:
 def meaning(help_text: str) -> str:
     """The first clause of an option's help."""
     return re.split(r"[.;:,]( |$)", help_text)[0]
-
-
-def invoke(*arguments: str, **env: str) -> Any:
-    return CliRunner(env={"COLUMNS": "200", **env}).invoke(app, list(arguments))
 
 
 def test_every_command_is_in_its_panel() -> None:
@@ -78,14 +74,14 @@ def test_an_option_takes_a_value_in_every_command_or_in_none() -> None:
 
 
 def test_the_main_help_lists_panels_and_exit_codes() -> None:
-    text = invoke("--help").output
+    text = invoke("--help").stdout
     assert [title for title in EXPECTED_PANELS if title not in text] == []
     assert [code for code, meaning in EXIT_CODES.items() if f"{code}: {meaning}" not in text] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_shows_its_example(name: str) -> None:
-    assert COMMANDS[name].epilog in invoke(name, "--help", COLUMNS="400").output
+    assert COMMANDS[name].epilog in invoke(name, "--help", env={"COLUMNS": "400"}).stdout
 
 
 def test_the_log_format_is_reset_in_every_invocation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,14 +94,14 @@ def test_the_log_format_is_reset_in_every_invocation(monkeypatch: pytest.MonkeyP
         (["--log-format", "text"], {"RAGASSAY_LOG_FORMAT": "json"}),
         ([], {}),
     ):
-        assert invoke(*arguments, "demo-logs", **env).exit_code == 0
+        assert invoke(*arguments, "demo-logs", env=env).returncode == 0
         formats.append(show.get_log_format().value)
     assert formats == ["json", "text", "json", "text", "text"]
 
 
 def test_a_misspelt_option_gets_a_suggestion() -> None:
     done = invoke("run", "logs", "out", "--partition", "dt=2026-11-01")
-    assert done.exit_code == 2 and "--partitions" in done.output
+    assert done.returncode == 2 and "--partitions" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--to", "--wait", "--address", "--resamples", "--true-means", "--group"])
