@@ -46,8 +46,15 @@ _FIRST_WORD = (
     "All|Any|Anyone|Anybody|Both|Each|Every|Everyone|Nobody|No|Not|Only|Please|However|Employees|Staff|Otherwise|Unless|Until|To|"
     "Then|Also|As|By|With|Without|From|Under|During|Once|Directly|What|Who|How|Where|Because|Although|Since|So|But|And|Or)"
 )
+# "Sunday from 9 a.m. Monday to Friday", "6 p.m. EST": these words continue a time
+_AFTER_TIME = (
+    r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|January|February|March|April|May|June|July|August|September|October|November"
+    r"|December|Eastern|Central|Mountain|Pacific|Greenwich|[A-Z]{2,4})\b"
+)
 _HIDDEN_END = re.compile(
     rf"\b(?:[ap]\.m\.|etc\.|Inc\.|Ltd\.|U\.S\.|[A-Z]\.|\w+/\w+\.)(?=\s+{_FIRST_WORD}\b(?!\.))"  # spaCy keeps these whole
+    rf"|\b[ap]\.m\.(?=\s+(?!{_AFTER_TIME})[A-Z])"  # "until 6 p.m. Riders"
+    rf"|\b\w+/\w+\.(?=\s+[A-Z])|(?<=\d\s)[mglhsCFWV]\.(?=\s+[A-Z][a-z])"  # "25 km/h. Helmets", "5 m. Ships"
     rf"|(?<=[a-z0-9)”][.!?])(?:{CITATION})+(?=\s)"  # "at nine.[1] It"
     rf"|(?:[{FULL_STOPS}]|(?<!\d)．)+[”’」』）】〕》〉»]*(?=\s*\S)"  # spaCy's English tokenizer does not split other scripts
 )

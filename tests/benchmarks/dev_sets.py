@@ -1,7 +1,9 @@
 """Write all evaluation data of the verifiers as one log: `python -m tests.benchmarks.dev_sets DATA FOLDER`.
 
 Writes FOLDER/set=NAME/rows.parquet for RAGTruth QA, the handbook's test part, the held-out third of FEVER, nhnet, a sample of
-SummEdits, the demo's everyday part, and the held-out items of jobs/data/written. Score it with `ragassay run FOLDER OUTPUT`,
+SummEdits, the demo's everyday part, the held-out items of jobs/data/written, the answers of BEGIN that two readers labeled again
+(`tests.benchmarks.reread`), and the written answers that no verifier was trained on. `reader_label` and `reader_sentences` are
+the readers' labels where both agree; null elsewhere. Score it with `ragassay run FOLDER OUTPUT`,
 then run `python -m tests.benchmarks.verifiers OUTPUT` and `python -m tests.benchmarks.defaults OUTPUT`.
 """
 
@@ -16,8 +18,13 @@ from ragassay.jobs.data.handbook.build import DEMO, LOGS
 from ragassay.jobs.evaluation.labels import Label, compute_sentence_truth
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from tests.benchmarks.mix import WRITTEN, is_held_out_context, is_held_out_item
+from tests.benchmarks.reread.agreement import LABELS, UNSUPPORTED
 
 SUMMARIES = 800
+READ_ANSWERS = 60
+"""Answers of BEGIN that the readers labeled."""
+
+NEW_ITEMS = 60
 LABEL = pl.Struct({"start": pl.Int64, "end": pl.Int64, "supported": pl.Boolean, "kind": pl.String})
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "row_id": pl.String,
@@ -28,6 +35,8 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "response": pl.String,
     "label": pl.String,
     "sentence_labels": pl.List(LABEL),
+    "reader_label": pl.String,
+    "reader_sentences": pl.List(LABEL),
 }
 
 
@@ -45,6 +54,10 @@ def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
     for name in ("statements", "answers"):
         written = pl.read_parquet(WRITTEN / f"{name}.parquet")
         yield f"written_{name}", written.filter([is_held_out_item(item) for item in written["item"]])
+    yield "begin", pl.read_parquet(data / "begin_dev.parquet").head(READ_ANSWERS)
+    new = pl.read_parquet(data / "written" / "answers3.parquet")
+    items = new["item"].unique(maintain_order=True).sample(NEW_ITEMS, shuffle=True, seed=0)
+    yield "written_new", new.filter(pl.col("item").is_in(items.to_list()))
 
 
 def _add_sentence_labels(frame: pl.DataFrame) -> pl.DataFrame:
@@ -58,7 +71,20 @@ def _add_sentence_labels(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.Series("sentence_labels", labels))
 
 
-def _make_row(name: str, number: int, row: dict[str, Any]) -> dict[str, Any]:
+def _read_agreed_labels() -> dict[str, list[dict[str, Any]]]:
+    """Return the sentence labels of each answer on which both readers agree; filler counts as no label."""
+    agreed: dict[str, list[dict[str, Any]]] = {}
+    for row in pl.read_csv(LABELS).iter_rows(named=True):
+        labels = agreed.setdefault(row["id"], [])
+        by_reader = [row["label_a"], row["label_b"]]
+        is_unsupported = [label in UNSUPPORTED for label in by_reader]
+        if "filler" not in by_reader and len(set(is_unsupported)) == 1:
+            kind = row["label_a"] if is_unsupported[0] else None
+            labels.append({"start": row["start"], "end": row["end"], "supported": not is_unsupported[0], "kind": kind})
+    return agreed
+
+
+def _make_row(name: str, number: int, row: dict[str, Any], agreed: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     sentence_labels = row.get("sentence_labels")
     if sentence_labels is None and "kind" in row:
         sentence_labels = [
@@ -67,13 +93,23 @@ def _make_row(name: str, number: int, row: dict[str, Any]) -> dict[str, Any]:
     labels = [{key: label.get(key) for key in ("start", "end", "supported", "kind")} for label in sentence_labels or []]
     kept = {key: row.get(key) for key in ("item", "context", "response", "label")}
     question = row["question"] or "Is the statement right?"  # claims have no question, and a row without one is not scored
-    return {**kept, "row_id": f"{name}-{number}", "dev_set": name, "question": question, "sentence_labels": labels or None}
+    read = agreed.get(str(row.get("id")))
+    return {
+        **kept,
+        "row_id": f"{name}-{number}",
+        "dev_set": name,
+        "question": question,
+        "sentence_labels": labels or None,
+        "reader_label": None if read is None else "correct" if all(label["supported"] for label in read) else "wrong",
+        "reader_sentences": read,
+    }
 
 
 def main() -> None:
     """Write the sets."""
+    agreed = _read_agreed_labels()
     for name, frame in read_dev_sets(Path(sys.argv[1])):
-        rows = [_make_row(name, number, row) for number, row in enumerate(frame.to_dicts())]
+        rows = [_make_row(name, number, row, agreed) for number, row in enumerate(frame.to_dicts())]
         target = Path(sys.argv[2], f"set={name}", "rows.parquet")
         target.parent.mkdir(parents=True, exist_ok=True)
         table = pl.DataFrame(rows, schema=SCHEMA)
