@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.pipeline.arrays import Bools, Floats
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.probability import predict_probabilities
 from ragassay.pipeline.cascade.decide import make_decided_by
 from ragassay.pipeline.contain import contain, describe_fault
 from ragassay.pipeline.member_values import read_scores
 from ragassay.pipeline.text.measured_language import find_other_languages, other_language_error
-from ragassay.pipeline.verdict.rule import Rule, apply_rule, decide_verdicts, flag_sentences
+from ragassay.pipeline.verdict.rule import Rule, apply_rule, classify_sentences, decide_verdicts
 from ragassay.schemas.calibration import ProbabilityMap
-from ragassay.schemas.columns import SCORED_SENTENCE, Status
+from ragassay.schemas.columns import SCORED_SENTENCE, SentenceState, Status
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class VerdictSettings:
         threshold: tau; None before it is determined, and if no row has a score.
         run_id: Written to every row.
         probability: Map from response scores to P(supported); None without a calibration.
+        sentence_probability: Map from sentence scores to P(supported); None without a calibration that has it.
         languages: ISO 639-1 codes of the languages in which rows get verdicts; None for every language.
     """
 
@@ -35,6 +36,7 @@ class VerdictSettings:
     threshold: float | None
     run_id: str
     probability: ProbabilityMap | None = None
+    sentence_probability: ProbabilityMap | None = None
     languages: tuple[str, ...] | None = None
 
 
@@ -59,9 +61,9 @@ def _make_failed_row(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
 def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
     """Convert rows of `raw/` to rows of `scored/`.
 
-    `flag_sentences` flags sentences. A sentence's `score` is the ensemble score before the positivity policy, because the
-    policy can make different scores equal. A row without a value of a weighted member has no score, and its status states why:
-    the job may have fewer members than the job that scored the row.
+    A sentence's `score` is the ensemble score before the positivity policy, because the policy can make different scores equal.
+    A row without a value of a weighted member has no score, and its status states why: the job may have fewer members than the
+    job that scored the row.
     """
     values, counts = read_scores(batch, settings.values)
     scores = apply_rule(settings.rule, values, counts)
@@ -80,17 +82,25 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     sentence_score = np.full(len(is_in_ok_row), np.nan)
     sentence_score[is_in_ok_row] = scores.sentence
     sentence_score[np.repeat(is_other_language, lengths)] = np.nan
-    flags = np.zeros(len(is_in_ok_row), dtype=bool)
-    has_no_score = np.isnan(sentence_score)
+    has_score = ~np.isnan(sentence_score)
     tau = settings.threshold
-    flags[is_in_ok_row] = flag_sentences(scores, counts, np.nan if tau is None else tau)
+    states = np.full(len(is_in_ok_row), None, dtype=object)
+    has_missing = _find_missing_terms(batch["evidence"], lengths)[is_in_ok_row]
+    states[is_in_ok_row] = classify_sentences(scores, counts, np.nan if tau is None else tau, has_missing).to_numpy(
+        zero_copy_only=False
+    )
+    states[~has_score] = None
     flat_sentences = spans.flatten()
     sentence_arrays = [flat_sentences.field(name) for name in ("text", "start", "end", "repeats")]
-    sentence_arrays += [pa.array(sentence_score, mask=has_no_score), pa.array(flags, mask=has_no_score)]
+    sentence_arrays += [
+        pa.array(sentence_score, mask=~has_score),
+        _compute_probability(settings.sentence_probability, sentence_score),
+        pa.array(states, pa.string()),
+    ]
     structs = pa.StructArray.from_arrays(sentence_arrays, fields=list(SCORED_SENTENCE))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    flagged = np.zeros(size, dtype=np.int32)
-    flagged[is_ok] = np.add.reduceat(flags[is_in_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0
+    # A row without a sentence adds no count, which `reduceat` can't express.
+    flagged = np.bincount(np.repeat(np.arange(size), lengths), weights=states == SentenceState.FLAGGED.value, minlength=size)
 
     verdict = decide_verdicts(score, np.nan if tau is None else tau)
     columns = {
@@ -101,7 +111,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
         "decided_by": make_decided_by(verdict),
         "judge_score": pa.nulls(size, pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
-        "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),
+        "flagged_sentences": pa.array(flagged.astype(np.int32), mask=np.isnan(score)),
         "status": _replace(
             batch["status"], is_unjudged, Status.NOT_JUDGED.value, is_other_language, Status.LANGUAGE_NOT_MEASURED.value
         ),
@@ -117,6 +127,15 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     return pa.RecordBatch.from_arrays(
         [columns[field.name] if field.name in columns else batch[field.name] for field in schema], schema=schema
     )
+
+
+def _find_missing_terms(evidence: pa.Array, lengths: Ints) -> Bools:
+    """Return whether a detector names a term of each sentence that the context lacks; false where a row has no evidence."""
+    counts = pc.fill_null(pc.list_value_length(evidence), 0).to_numpy().astype(np.int64)
+    has_missing = np.zeros(lengths.sum(), dtype=bool)
+    terms = pc.fill_null(pc.list_value_length(evidence.flatten().field("missing")), 0).to_numpy(zero_copy_only=False)
+    has_missing[np.repeat(counts > 0, lengths)] = terms > 0
+    return has_missing
 
 
 def _language_errors(batch: pa.RecordBatch, is_other_language: Bools, settings: VerdictSettings) -> pa.Array:

@@ -31,14 +31,14 @@ class CalibratedMember:
 
 @dataclass(frozen=True)
 class ProbabilityMap:
-    """Map from a response score to the probability that the response is supported.
+    """Map from the score of a response or sentence to the probability that it is supported.
 
     Attributes:
         kind: `platt`: 1 / (1 + exp(-(slope * score + intercept))). `isotonic`: linear between the points (x, y), constant
             outside them.
         slope: Slope of `platt`.
         intercept: Intercept of `platt`.
-        x: Response scores of `isotonic`, ascending.
+        x: Scores of `isotonic`, ascending.
         y: Probabilities at `x`, ascending, 0 to 1.
     """
 
@@ -89,7 +89,8 @@ class Calibration(Record):
         epsilon: Epsilon of the positivity policy.
         threshold: tau.
         sentence: Sentence threshold as a fraction of tau; null if the mean alone decides.
-        probability: Map to P(supported); null without labels.
+        probability: Map from response scores to P(supported); null without labels.
+        sentence_probability: Map from the ensemble scores of sentences to P(supported); null without labels of sentences.
         certificate: Certified precision; null if none was requested.
         measured: Metric -> value on the labeled rows; `held_out_…` are values on held-out folds.
         fingerprint: Fingerprint of the scores; a calibration applies only to scores with the same fingerprint.
@@ -111,6 +112,7 @@ class Calibration(Record):
     threshold: float
     sentence: float | None
     probability: ProbabilityMap | None
+    sentence_probability: ProbabilityMap | None
     certificate: Certificate | None
     measured: dict[str, float | None]
     fingerprint: dict[str, Any]

@@ -3,7 +3,9 @@
 In each dataset a row is a response; its sentences are list columns.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 import pyarrow as pa
 
@@ -27,6 +29,15 @@ class Status(StrEnum):
     LANGUAGE_NOT_MEASURED = "language_not_measured"
     NO_ANSWER = "no_answer"
     ERROR = "error"
+
+
+class SentenceState(StrEnum):
+    """State of a sentence. `flagged`: it makes its response hallucinated. `doubtful`: as a whole response it would be
+    hallucinated, or a detector names a number, date, position or name that its context lacks."""
+
+    SUPPORTED = "supported"
+    DOUBTFUL = "doubtful"
+    FLAGGED = "flagged"
 
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -103,7 +114,9 @@ RAW_FIELDS = [
     pa.field("language", pa.string()),  # ISO 639-1 code; null without clear evidence
 ]
 
-SCORED_SENTENCE = pa.struct([*SPAN, ("score", pa.float64()), ("flagged", pa.bool_())])
+SCORED_SENTENCE = pa.struct([*SPAN, ("score", pa.float64()), ("probability", pa.float64()), ("state", pa.string())])
+"""A sentence with its ensemble score (a mean of z-scores), P(supported), 0 to 1, and `SentenceState`. The probability is null
+without a calibration that has it; all three are null if no member has a value."""
 
 SCORED_FIELDS = [  # probability: P(supported), null without a calibration; judge_score: null unless the judge decided
     pa.field("score", pa.float64()),
@@ -121,6 +134,12 @@ SCORED_FIELDS = [  # probability: P(supported), null without a calibration; judg
     pa.field("error", pa.string()),
     pa.field("run_id", pa.string(), nullable=False),
 ]
+
+
+def is_flagged(sentence: Mapping[str, Any]) -> bool:
+    """Return whether a sentence of a scored row is flagged."""
+    return bool(sentence["state"] == SentenceState.FLAGGED)
+
 
 RESERVED_NAMES = frozenset(LOGS.names) | {f.name for f in RAW_FIELDS} | {f.name for f in SCORED_FIELDS}
 

@@ -18,8 +18,9 @@ class Sentence:
         text: Its text.
         start: Offset of its first character in the response.
         end: Offset after its last character.
-        score: Score of the ensemble, unbounded, higher = better supported; None if no member has a value.
-        flagged: Whether it is not supported; None without a score.
+        score: Score of the ensemble (a mean of z-scores), higher = better supported; None if no member has a value.
+        probability: P(supported), 0 to 1; None without a calibration that has it.
+        state: supported, doubtful or flagged; None without a score.
         passage: Index of its best passage, from 0; None without evidence.
         excerpt: The part of that passage that is closest to the sentence.
         missing: (kind, text) of its terms that neither the context nor the question has: names, numbers, …, then words.
@@ -30,7 +31,8 @@ class Sentence:
     start: int
     end: int
     score: float | None
-    flagged: bool | None
+    probability: float | None
+    state: str | None
     passage: int | None
     excerpt: str | None
     missing: tuple[tuple[str, str], ...]
@@ -131,6 +133,6 @@ def _make_sentence(
     passage, start, end = (_to_int(evidence[name]) if evidence else None for name in ("passage", "start", "end"))
     excerpt = None if passage is None else (context[passage] or "")[start:end]
     return Sentence(
-        span["text"], span["start"], span["end"], span["score"], span["flagged"], passage, excerpt,
+        span["text"], span["start"], span["end"], span["score"], span["probability"], span["state"], passage, excerpt,
         (*missing, *((WORD, word) for word in new_words)), tuple(evidence["notes"] or ()) if evidence else (),
     )  # fmt: skip

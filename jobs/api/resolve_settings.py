@@ -94,7 +94,7 @@ def _settings_from_output(job: Job, output: Folder, manifest: Manifest) -> Answe
     assert run.fit and run.threshold
     calibration = _read_output_calibration(output, run.origins)
     has_probability = run.origins is not None and run.origins.probability is not None
-    settings = restore_settings(run, RUN_ID, calibration.probability if calibration and has_probability else None)
+    settings = restore_settings(run, RUN_ID, calibration if has_probability else None)
     if settings.values != job.members.value_kinds:
         raise ConfigError(
             errors.OTHER_MEMBERS,

@@ -12,7 +12,7 @@ from ragassay.jobs.api import errors
 from ragassay.jobs.api.checked_answer import CheckedAnswer, Sentence
 from ragassay.jobs.display.visible import clip_line, make_visible
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.columns import SUPPORTED
+from ragassay.schemas.columns import HALLUCINATED, SentenceState
 
 REQUIRED_COLUMNS = ("question", "context", "response", "score", "verdict", "threshold", "sentences", "status")
 
@@ -20,19 +20,19 @@ MAX_PASSAGE_CHARS = 220
 
 INDENT = " " * 10
 
-_STYLE = {None: "dim", True: "red", False: "green"}
-_RGB = {None: "128,128,128", True: "214,39,40", False: "44,160,44"}
-_SIGN = {None: "?", True: "✗", False: "✓"}
-"""By whether a sentence is flagged, or a response hallucinated."""
+_STYLE = {None: "dim", "flagged": "red", "doubtful": "yellow", "supported": "green"}
+_RGB = {None: "128,128,128", "flagged": "214,39,40", "doubtful": "188,128,0", "supported": "44,160,44"}
+_SIGN = {None: " ", "flagged": "✗", "doubtful": "?", "supported": "✓"}
+"""By the state of a sentence."""
 
 
 def render_rich(answer: CheckedAnswer) -> RenderableType:
     """Render an answer for a rich console: its verdict, then its sentences."""
-    head = Text(_format_verdict(answer), style=f"bold {_STYLE[_is_hallucinated(answer)]}")
+    head = Text(_format_verdict(answer), style=f"bold {_STYLE[_state(answer)]}")
     head.append("  " + _format_scores(answer), style="not bold default")
     parts: list[RenderableType] = [head]
     for sentence in answer.sentences:
-        line = Text(f"{_SIGN[sentence.flagged]} {_format_number(sentence.score):>6}  ", style=_STYLE[sentence.flagged])
+        line = Text(f"{_SIGN[sentence.state]} {_format_probability(sentence):>6}  ", style=_STYLE[sentence.state])
         parts.append(line.append(sentence.text))
         parts += [Text(INDENT + text, style="dim") for text in _format_evidence(sentence)]
     parts += [Text(text, style="dim") for text in _format_source(answer)]
@@ -99,17 +99,17 @@ def preview_rows(table: pa.Table, limit: int) -> Preview:
 def _render_answer_html(answer: CheckedAnswer) -> str:
     sentences = "".join(map(_render_sentence_html, answer.sentences))
     source = "".join(map(_render_small_html, _format_source(answer)))
-    rgb = _RGB[_is_hallucinated(answer)]
+    rgb = _RGB[_state(answer)]
     head = f'<b style="color:rgb({rgb})">{_escape(_format_verdict(answer))}</b> {_escape(_format_scores(answer))}'
     return f'<div style="margin:0 0 1em;max-width:60em">{head}{sentences}{source}</div>'
 
 
 def _render_sentence_html(sentence: Sentence) -> str:
-    rgb = _RGB[sentence.flagged]
+    rgb = _RGB[sentence.state]
     style = f"margin:.3em 0;padding:.2em .6em;border-left:4px solid rgb({rgb});background:rgba({rgb},.12)"
     evidence = "".join(map(_render_small_html, _format_evidence(sentence)))
-    score = f'<span style="opacity:.7">{_format_number(sentence.score)}</span>'
-    return f'<div style="{style}">{_SIGN[sentence.flagged]} {score} {_escape(sentence.text)}{evidence}</div>'
+    score = f'<span style="opacity:.7">{_format_probability(sentence)}</span>'
+    return f'<div style="{style}">{_SIGN[sentence.state]} {score} {_escape(sentence.text)}{evidence}</div>'
 
 
 def _render_small_html(text: str) -> str:
@@ -120,8 +120,9 @@ def _escape(text: str) -> str:
     return escape(make_visible(text))
 
 
-def _is_hallucinated(answer: CheckedAnswer) -> bool | None:
-    return None if answer.verdict is None else answer.verdict != SUPPORTED
+def _state(answer: CheckedAnswer) -> str | None:
+    """Return the state of a sentence that has the same color as the verdict."""
+    return SentenceState.FLAGGED if answer.verdict == HALLUCINATED else answer.verdict
 
 
 def _format_verdict(answer: CheckedAnswer) -> str:
@@ -147,6 +148,11 @@ def _format_evidence(sentence: Sentence) -> list[str]:
     if sentence.passage is not None:
         lines.append(f"passage {sentence.passage + 1}: {clip_line(sentence.excerpt or '', MAX_PASSAGE_CHARS)}")
     return lines + [f"no value from {note}" for note in sentence.notes if sentence.score is None]
+
+
+def _format_probability(sentence: Sentence) -> str:
+    """Format P(supported); without a calibration, the score."""
+    return _format_number(sentence.score if sentence.probability is None else sentence.probability)
 
 
 def _format_number(value: float | None) -> str:

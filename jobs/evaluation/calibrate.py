@@ -175,6 +175,7 @@ def _build_calibration(
         threshold=tau,
         sentence=rule.sentence_fraction,
         probability=None,
+        sentence_probability=None,
         certificate=None,
         measured=measured,
         fingerprint=manifest.fingerprint,

@@ -22,6 +22,7 @@ from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.pipeline.reasoning.strategy import Strategy
+from ragassay.schemas.columns import is_flagged
 from ragassay.schemas.explanation_columns import AnswerStatus
 from ragassay.schemas.manifest import Manifest
 
@@ -170,7 +171,7 @@ def _read_explained(output: Folder, strategy: str, columns: list[str]) -> Iterat
     for row in read_scored_rows(
         open_scored(output).require_verdicts(), ["row_key", "row_id", *dict.fromkeys(["sentences", *columns])]
     ):
-        entries = [entry for entry in entries_by_row.get(row["row_key"], []) if row["sentences"][entry["sentence"]]["flagged"]]
+        entries = [entry for entry in entries_by_row.get(row["row_key"], []) if is_flagged(row["sentences"][entry["sentence"]])]
         if entries:
             yield row, entries
 

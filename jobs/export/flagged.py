@@ -14,7 +14,7 @@ from ragassay.jobs.export.rows import (
     Row,
     RowReader,
 )
-from ragassay.schemas.columns import SUPPORTED
+from ragassay.schemas.columns import SUPPORTED, is_flagged
 
 FLAGGED_SCHEMA = pa.schema(
     [
@@ -43,7 +43,7 @@ def list_flagged_sentences(read: RowReader, options: ExportOptions, tally: Expor
     """List the flagged sentences, whatever the verdict on their response."""
     for row in read([*SCALARS, *TEXTS, "sentences"]):
         tally.supported += row["verdict"] == SUPPORTED
-        flagged = [(i, sentence) for i, sentence in enumerate(row["sentences"] or []) if sentence["flagged"]]
+        flagged = [(i, sentence) for i, sentence in enumerate(row["sentences"] or []) if is_flagged(sentence)]
         if not flagged:
             tally.omitted[NOT_SCORED if row["verdict"] is None else NO_FLAGGED_SENTENCE] += 1
             continue

@@ -14,7 +14,7 @@ from ragassay.jobs.export.rows import (
     RowReader,
 )
 from ragassay.jobs.output.scored_dataset import finite_or_none
-from ragassay.schemas.columns import SUPPORTED
+from ragassay.schemas.columns import SUPPORTED, is_flagged
 from ragassay.schemas.review import ReviewLabel
 
 LABEL_FIELD = "sentences"
@@ -58,7 +58,7 @@ def make_argilla_records(read: RowReader, options: ExportOptions, tally: ExportT
 def _read_flagged_rows(read: RowReader, tally: ExportTally) -> Iterator[Row]:
     for row in read([*SCALARS, *TEXTS, "sentences"]):
         tally.supported += row["verdict"] == SUPPORTED
-        if any(sentence["flagged"] for sentence in row["sentences"] or []):
+        if any(is_flagged(sentence) for sentence in row["sentences"] or []):
             tally.used += 1
             yield row
         else:
@@ -66,7 +66,7 @@ def _read_flagged_rows(read: RowReader, tally: ExportTally) -> Iterator[Row]:
 
 
 def _verdict_label(sentence: Mapping[str, Any]) -> str:
-    return (ReviewLabel.UNSUPPORTED if sentence["flagged"] else ReviewLabel.SUPPORTED).value
+    return (ReviewLabel.UNSUPPORTED if is_flagged(sentence) else ReviewLabel.SUPPORTED).value
 
 
 def _span(sentence: Mapping[str, Any]) -> dict[str, int]:

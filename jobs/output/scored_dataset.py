@@ -255,7 +255,7 @@ class ScoredDataset:
         """Read rows in batches, in memory that does not depend on the size of the partition.
 
         Args:
-            columns: Columns, hive keys, or paths to parts of nested columns (`sentences.list.element.flagged`); None reads all
+            columns: Columns, hive keys, or paths to parts of nested columns (`sentences.list.element.state`); None reads all
                 columns of the files.
             max_rows: Maximum rows of a batch; use fewer if texts are read.
             is_reversed: Read the last batch first. The rows within a batch keep their order.

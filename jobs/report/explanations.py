@@ -14,7 +14,7 @@ from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_ro
 from ragassay.jobs.output.sidecar_dataset import open_explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.columns import NULL_PARTITION
+from ragassay.schemas.columns import NULL_PARTITION, SentenceState
 from ragassay.schemas.explanation_columns import AnswerStatus, explanations_partition_key
 
 STRATEGY_ORDER = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
@@ -137,9 +137,10 @@ def _partition_key(partition: str) -> PartitionKey:
 def _read_flagged(scored: ScoredDataset) -> pl.DataFrame:
     """Read `row_key` and sentence number of every flagged sentence."""
     frames = [pl.DataFrame(schema={"row_key": pl.Int64, "sentence": pl.Int32})]
-    for rows in scored.read_batches(["row_key", "sentences.list.element.flagged"], reports_progress=False):
+    for rows in scored.read_batches(["row_key", "sentences.list.element.state"], reports_progress=False):
         frame = pl.DataFrame(rows.table).with_columns(sentence=pl.int_ranges(pl.col("sentences").list.len(), dtype=pl.Int32))
-        flags = frame.explode("sentences", "sentence").filter(pl.col("sentences").struct.field("flagged"))
+        is_flagged = pl.col("sentences").struct.field("state") == SentenceState.FLAGGED
+        flags = frame.explode("sentences", "sentence").filter(is_flagged)
         frames.append(flags.select("row_key", "sentence"))
     return pl.concat(frames)
 

@@ -13,7 +13,7 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.detectors.terms import collect_known_terms
 from ragassay.pipeline.reasoning.categories import DETECTOR_CATEGORIES
 from ragassay.pipeline.text.words import extract_words, find_nearest_passage
-from ragassay.schemas.columns import HALLUCINATED
+from ragassay.schemas.columns import HALLUCINATED, is_flagged
 
 READ_COLUMNS = (
     "row_key", "row_id", "question", "context", "response", "score", "probability", "verdict", "decided_by", "judge_score",
@@ -167,7 +167,7 @@ def _cut_response(
     response, sentences = row["response"], row["sentences"]
     worst = sorted(range(len(sentences)), key=lambda i: (_sort_score(sentences[i]), i))
     shown = set(worst[:MAX_SENTENCES])
-    detailed = {i for i in shown if sentences[i]["flagged"]}
+    detailed = {i for i in shown if is_flagged(sentences[i])}
     if not detailed and row["verdict"] == HALLUCINATED:
         detailed = set(worst[:1])  # a judge decided, or the whole is worse than its parts
     known_stems = collect_known_terms(response, [*context, row["question"]], scales.language) if detailed else None
@@ -180,7 +180,7 @@ def _cut_response(
         if sentence["start"] > end:
             parts.append(_text_between(response[end : sentence["start"]], is_whole=len(shown) == len(sentences)))
         # A sentence that was explained under another threshold may no longer be flagged.
-        explanation = explanations.get(i) if sentence["flagged"] else None
+        explanation = explanations.get(i) if is_flagged(sentence) else None
         stems = known_stems if i in detailed else None
         parts.append(_make_sentence(row, i, i in detailed, explanation, passage_words, stems, scales))
         end = sentence["end"]
@@ -204,7 +204,7 @@ def _make_sentence(
     return ShownSentence(
         text=sentence["text"],
         score=sentence["score"],
-        flagged=bool(sentence["flagged"]),
+        flagged=is_flagged(sentence),
         passage=evidence["passage"] if evidence["passage"] is not None else find_nearest_passage(sentence["text"], passages),
         missing=tuple(
             (DETECTOR_CATEGORIES.get(term["kind"], ""), f"{term['kind']} {term['text']}") for term in evidence["missing"]

@@ -43,7 +43,8 @@ class VerdictParts:
         rule: Mean, policy, epsilon and weights, with the fits of the calibration; without fits if `own_moments`.
         own_moments: Whether mu and sigma come from the source in `normalize`, not from a calibration.
         tau: The threshold; None if it is a quantile of the response scores.
-        probability: Map to P(supported); None if there is none for these scores.
+        probability: Map from response scores to P(supported); None if there is none for these scores.
+        sentence_probability: Map from sentence scores to P(supported); None if there is none for these scores.
         origins: Origin of each part.
     """
 
@@ -51,6 +52,7 @@ class VerdictParts:
     own_moments: bool
     tau: float | None
     probability: ProbabilityMap | None
+    sentence_probability: ProbabilityMap | None
     origins: Origins
 
 
@@ -113,6 +115,7 @@ def resolve_parts(job: Job, calibration: Calibration | None) -> VerdictParts:
         own_moments,
         calibration.threshold if calibration is not None and by_calibration else config.threshold.value,
         calibration.probability if calibration is not None and fits_scores else None,
+        calibration.sentence_probability if calibration is not None and not own_moments else None,
         _origins(
             config, calibration, changed, own_moments=own_moments, own_sentence=rule.sentence_fraction != base.sentence_fraction
         ),

@@ -16,7 +16,7 @@ from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.pipeline.verdict.rule import Rule
-from ragassay.schemas.calibration import Calibration, ProbabilityMap
+from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import FitRecord, MemberFit, Run, ThresholdRecord
 from ragassay.schemas.stats import PartitionStats
@@ -96,20 +96,25 @@ def resolve_standalone_settings(job: Job, calibration: Calibration | None, run_i
     return _make_settings(job, parts, run_id, fits), parts.origins
 
 
-def restore_settings(run: Run, run_id: str, probability: ProbabilityMap | None) -> VerdictSettings:
+def restore_settings(run: Run, run_id: str, calibration: Calibration | None) -> VerdictSettings:
     """Restore the settings of an earlier run from its record.
 
     Args:
         run: Record of the run, whose rows had scores.
         run_id: Id of the new run, written into every row.
-        probability: Map to P(supported) of the earlier run.
+        calibration: Calibration with the probabilities of the earlier run; None if it had none.
     """
     fit = run.fit
     assert fit is not None and run.threshold is not None
     fits = {name: NormalizationFit(member.mu, member.sigma, member.count, member.low) for name, member in fit.members.items()}
     rule = Rule(fits, Mean(fit.mean), PositivityPolicy(fit.positive), fit.epsilon, fit.weights, fit.sentence)
     return VerdictSettings(
-        {name: member.value for name, member in fit.members.items()}, rule, run.threshold.value, run_id, probability
+        {name: member.value for name, member in fit.members.items()},
+        rule,
+        run.threshold.value,
+        run_id,
+        None if calibration is None else calibration.probability,
+        None if calibration is None else calibration.sentence_probability,
     )
 
 
@@ -122,7 +127,7 @@ def _make_settings(job: Job, parts: VerdictParts, run_id: str, fits: Mapping[str
     values = {name: value for name, value in job.members.value_kinds.items() if name in all_fits}
     weights = parts.rule.weights and {**dict.fromkeys(values, 0.0), **parts.rule.weights}
     rule = replace(parts.rule, fits=all_fits, weights=weights)
-    return VerdictSettings(values, rule, parts.tau, run_id, parts.probability)
+    return VerdictSettings(values, rule, parts.tau, run_id, parts.probability, parts.sentence_probability)
 
 
 def check_verdict_settings(job: Job, fingerprint: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.cascade import errors
 from ragassay.pipeline.errors import OutputError
-from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, SCORED_SENTENCE, SUPPORTED
+from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, SCORED_SENTENCE, SUPPORTED, SentenceState
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ def make_decisions(table: pa.Table, judge: str, flags_below: float) -> JudgeDeci
 
 
 def replace_verdicts(scored: pa.RecordBatch, decisions: JudgeDecisions) -> pa.RecordBatch:
-    """Replace the verdicts and flags of rows that the judge decided.
+    """Replace the verdicts and sentence states of rows that the judge decided.
 
-    A sentence is flagged if its value is below `decisions.flags_below`; a response is hallucinated if one of its sentences is
-    flagged. `score`, `probability`, `threshold` and sentence scores stay those of the ensemble. Rows without a verdict or
+    A sentence whose value is below `decisions.flags_below` is flagged, any other is supported. A response is hallucinated if
+    one of its sentences is flagged. `threshold`, scores and probabilities stay those of the ensemble. Rows without a verdict or
     without a decision stay unchanged.
 
     Args:
@@ -102,7 +102,7 @@ def replace_verdicts(scored: pa.RecordBatch, decisions: JudgeDecisions) -> pa.Re
         "verdict": _replace_text(scored["verdict"], decided, verdicts),
         "decided_by": _replace_text(scored["decided_by"], decided, np.full(len(indices), decisions.judge)),
         "judge_score": pa.array(judge_score, mask=~decided),
-        **_replace_flags(scored, decided, decisions.counts[indices], flags, decisions.judge),
+        **_replace_states(scored, decided, decisions.counts[indices], flags, decisions.judge),
     }
     arrays = [columns.get(field.name, scored[field.name]) for field in scored.schema]
     return pa.RecordBatch.from_arrays(arrays, schema=scored.schema)
@@ -117,8 +117,8 @@ def _replace_text(column: pa.Array, mask: Bools, texts: "np.ndarray[tuple[int], 
     return pc.replace_with_mask(column, pa.array(mask), pa.array(texts.tolist(), pa.string()))
 
 
-def _replace_flags(scored: pa.RecordBatch, decided: Bools, counts: Ints, flags: Bools, judge: str) -> dict[str, pa.Array]:
-    """Make the columns `sentences` and `flagged_sentences` with the judge's flags."""
+def _replace_states(scored: pa.RecordBatch, decided: Bools, counts: Ints, flags: Bools, judge: str) -> dict[str, pa.Array]:
+    """Make the columns `sentences` and `flagged_sentences` with the judge's decisions."""
     sentences = scored["sentences"]
     lengths = pc.fill_null(pc.list_value_length(sentences), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     if not np.array_equal(lengths[decided], counts):
@@ -126,8 +126,9 @@ def _replace_flags(scored: pa.RecordBatch, decided: Bools, counts: Ints, flags: 
     flat = sentences.flatten()
     in_decided_row = np.repeat(decided, lengths)
     fields = [flat.field(name) for name in SCORED_SENTENCE.names]
-    flagged = SCORED_SENTENCE.get_field_index("flagged")
-    fields[flagged] = pc.replace_with_mask(fields[flagged], pa.array(in_decided_row), pa.array(flags))
+    state = SCORED_SENTENCE.get_field_index("state")
+    states = pc.if_else(pa.array(flags), SentenceState.FLAGGED.value, SentenceState.SUPPORTED.value)
+    fields[state] = pc.replace_with_mask(fields[state], pa.array(in_decided_row), states)
     structs = pa.StructArray.from_arrays(fields, fields=list(SCORED_SENTENCE))
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
     flags_per_row = np.add.reduceat(flags.astype(np.int64), np.cumsum(counts) - counts).astype(np.int32)

@@ -14,6 +14,7 @@ from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.cost_budget import CostBudget
 from ragassay.pipeline.reasoning.prompt import hash_request, make_chat
 from ragassay.pipeline.reasoning.strategy import Strategy
+from ragassay.schemas.columns import is_flagged
 from ragassay.schemas.explanation_columns import RETRIED_STATUSES, AnswerStatus
 
 
@@ -197,4 +198,4 @@ def _make_entry(number: int, explanation: Explanation, completion: Completion, r
 
 def select_flagged_sentences(sentences: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     """Select the flagged sentences of a row of `scored/`: index in the response -> text."""
-    return {number: sentence["text"] for number, sentence in enumerate(sentences) if sentence["flagged"]}
+    return {number: sentence["text"] for number, sentence in enumerate(sentences) if is_flagged(sentence)}

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, aggregate_scores, make_positive
 from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members, find_lowest_score
-from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, SentenceState
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,9 @@ def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> RuleSc
 def flag_sentences(scores: RuleScores, counts: Ints, threshold: float) -> Bools:
     """Return whether each sentence is flagged.
 
-    A sentence is flagged if it decides the verdict: its ceiling is at or below the threshold. In a hallucinated response, every
-    sentence that would be hallucinated alone is flagged too, and the lowest sentence always. A mean is never below the lowest
-    sentence, so a response is hallucinated exactly if one of its sentences is flagged. Without `rule.sentence_fraction` no
-    sentence decides: it is flagged if it would be hallucinated alone, also in a supported response.
+    In a hallucinated response, a sentence is flagged if it would be hallucinated alone, and the lowest sentence always: a mean
+    is never below the lowest sentence. A sentence whose ceiling is at or below the threshold makes its response hallucinated.
+    So a response is hallucinated exactly if one of its sentences is flagged.
 
     Args:
         scores: Result of `apply_rule`.
@@ -102,7 +101,27 @@ def flag_sentences(scores: RuleScores, counts: Ints, threshold: float) -> Bools:
         return np.zeros(0, dtype=bool)
     lowest_of_response = np.fmin.reduceat(scores.sentence_positive, np.cumsum(counts) - counts)
     limit = np.where(scores.response <= threshold, np.fmax(lowest_of_response, threshold), -np.inf)
-    return (scores.response_ceiling <= threshold) | (scores.sentence_positive <= np.repeat(limit, counts))
+    return scores.sentence_positive <= np.repeat(limit, counts)
+
+
+def classify_sentences(scores: RuleScores, counts: Ints, threshold: float, has_missing: Bools) -> pa.Array:
+    """Return the state of each sentence (`SentenceState`).
+
+    A sentence that is not flagged is doubtful if it would be hallucinated alone, or if its context lacks one of its terms.
+
+    Args:
+        scores: Result of `apply_rule`.
+        counts: Sentences per response, each at least 1.
+        threshold: tau; NaN flags nothing.
+        has_missing: Whether a detector names a term of the sentence that the context lacks.
+
+    Returns:
+        String array; null for a sentence without a score.
+    """
+    is_doubtful = (scores.sentence_positive <= threshold) | has_missing
+    states = np.where(is_doubtful, SentenceState.DOUBTFUL.value, SentenceState.SUPPORTED.value)
+    states = np.where(flag_sentences(scores, counts, threshold), SentenceState.FLAGGED.value, states)
+    return pa.array(states.astype(object), pa.string(), mask=np.isnan(scores.sentence))
 
 
 def decide_verdicts(scores: Floats, threshold: float | Floats) -> pa.Array:

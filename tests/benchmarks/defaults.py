@@ -305,6 +305,7 @@ def make_calibration(sets: Mapping[str, Rows], chosen: Choice, fingerprint: dict
         threshold=fitted.threshold,
         sentence=fitted.sentence,
         probability=fitted.probability,
+        sentence_probability=fitted.sentence_probability,
         certificate=None,
         measured={},
         fingerprint=kept,

@@ -1,9 +1,9 @@
 """Write all evaluation data of the verifiers as one log: `python -m tests.benchmarks.dev_sets DATA FOLDER`.
 
 Writes FOLDER/set=NAME/rows.parquet for RAGTruth QA, the handbook's test part, the held-out third of FEVER, nhnet, a sample of
-SummEdits, the demo's everyday part, the held-out items of jobs/data/written, the answers of BEGIN that two readers labeled again
-(`tests.benchmarks.reread`), and the written answers that no verifier was trained on. `reader_label` and `reader_sentences` are
-the readers' labels where both agree; null elsewhere. Score it with `ragassay run FOLDER OUTPUT`,
+SummEdits, the demo's everyday part, the held-out items of jobs/data/written, the answers of BEGIN that two readers labeled
+again (`tests.benchmarks.reread`), and the written answers that no verifier was trained on. `reader_label` and
+`reader_sentences` are the readers' labels where both agree; null elsewhere. Score it with `ragassay run FOLDER OUTPUT`,
 then run `python -m tests.benchmarks.verifiers OUTPUT` and `python -m tests.benchmarks.defaults OUTPUT`.
 """
 

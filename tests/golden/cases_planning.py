@@ -35,7 +35,7 @@ def _check(scene: Scene) -> str:
     check = ragassay.check(**ANSWER, fast=True)
     history_check = ragassay.check(**ANSWER, history=str(scene.out))
     numbers = [
-        [check.verdict, check.score, [s.flagged for s in check.sentences]],
+        [check.verdict, check.score, [s.state for s in check.sentences]],
         [history_check.verdict, history_check.score],
     ]
     return f"{to_line(to_plain(numbers, scene.masks.mask_value))}\n{check}"

@@ -15,6 +15,8 @@ RUN = "run {logs} {out} --config {job}"
 FINALIZE = "finalize {out} --config {job}"
 SUMMARY = ("row_key", "verdict", "decided_by", "score", "probability", "threshold", "flagged_sentences")
 
+STATE_SIGNS = {"flagged": "x", "doubtful": "?", "supported": ".", None: "-"}
+
 
 def write_detector_job(scene: Scene, name: str = "job.yaml", **settings: Any) -> Path:
     """Write a job file with the three detectors."""
@@ -37,7 +39,7 @@ def list_verdicts(scene: Scene) -> str:
     lines = []
     for path in sorted((scene.out / "scored").rglob("*.parquet")):
         for row in pq.read_table(path, partitioning=None).to_pylist():
-            flags = "".join("-" if s["flagged"] is None else "x" if s["flagged"] else "." for s in row["sentences"] or [])
+            flags = "".join(STATE_SIGNS[sentence["state"]] for sentence in row["sentences"] or [])
             values = [to_plain(row[name], scene.masks.mask_value) for name in SUMMARY]
             lines.append((row["row_key"], f"{row['row_id']} {to_line(values[1:])} {flags}"))
     return "\n".join(line for _, line in sorted(lines))

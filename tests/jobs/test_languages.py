@@ -135,7 +135,7 @@ def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None
         assert row["language"] in {code, None} and row["status"] == ("ok" if code == "en" else OTHER)
         if code != "en":
             assert [row[name] for name in ("score", "probability", "verdict", "flagged_sentences", "members")] == [None] * 5
-            assert [(s["score"], s["flagged"]) for s in row["sentences"]] == [(None, None)] * len(row["sentences"])
+            assert [(s["score"], s["state"]) for s in row["sentences"]] == [(None, None)] * len(row["sentences"])
             assert f" {code}," in row["error"]
     report = gather_report_data(open_folder(str(output)), slices=["language"])
     assert report.row_counts == {"ok": ENGLISH_ROWS, OTHER: 9} and len(report.failures[OTHER]) == 3
@@ -183,7 +183,7 @@ def test_finalize_with_fewer_languages_removes_verdicts(tmp_path: Path) -> None:
     assert run.statuses == {"ok": ENGLISH_ROWS, OTHER: 3}
     german = by_id(output)["de several"]
     assert german["verdict"] is None and german["score"] is None and german["flagged_sentences"] is None
-    assert {(s["score"], s["flagged"]) for s in german["sentences"]} == {(None, None)}
+    assert {(s["score"], s["state"]) for s in german["sentences"]} == {(None, None)}
     again = finalize_job(make_job(merged(ALONE, {"splitting": {"languages": ["de", "en"]}})), str(output), Console(quiet=True))
     assert again.statuses == {"ok": ENGLISH_ROWS + 3}
     assert finalize_job(make_job(ALONE), str(output), Console(quiet=True)).statuses == {"ok": ENGLISH_ROWS + 3}

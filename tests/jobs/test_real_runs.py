@@ -60,8 +60,8 @@ def test_the_output_has_a_score_for_every_row_and_the_partitions_of_the_logs(han
         assert len(row["sentences"]) >= len(log["sentence_labels"])
         for sentence in row["sentences"]:
             assert log["response"][sentence["start"] : sentence["end"]] == sentence["text"]
-        assert row["flagged_sentences"] == sum(s["flagged"] or 0 for s in row["sentences"])
-        assert all((s["score"] is None) == (s["flagged"] is None) == s["repeats"] for s in row["sentences"])
+        assert row["flagged_sentences"] == sum(s["state"] == "flagged" for s in row["sentences"])
+        assert all((s["score"] is None) == (s["state"] is None) == s["repeats"] for s in row["sentences"])
         (member,) = row["members"]
         assert len(member["sentence_scores"]) == len(row["sentences"]) and member["response_score"] is not None
         assert all(-60 < lp < 0 for lp in member["log_p_yes"] + member["log_p_no"])

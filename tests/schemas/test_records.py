@@ -72,7 +72,7 @@ def test_a_calibration_is_read_back_bit_for_bit(
     members = {"a": CalibratedMember("log_odds", 0.1, 2.0, 10, -3.0, 1.0)}
     calibration = Calibration(
         "id", "2026-11-20T00:00:00+00:00", "f1", "supported", "label", {"correct": 2}, members, "harmonic", "clip", 0.01,
-        threshold, 0.5, probability, certificate, {"ece_before": None, "ece_after": 0.1}, {"schema": 1},
+        threshold, 0.5, probability, probability, certificate, {"ece_before": None, "ece_after": 0.1}, {"schema": 1},
         ("de", "en"),
     )  # fmt: skip
     assert Calibration.from_json(calibration.to_json()) == calibration

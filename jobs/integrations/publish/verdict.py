@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragassay.jobs.output.scored_dataset import finite_or_none
-from ragassay.schemas.columns import HALLUCINATED
+from ragassay.schemas.columns import HALLUCINATED, is_flagged
 
 MAX_SENTENCE_CHARS = 500  # characters of a quoted sentence
 MAX_SENTENCES = 20
@@ -156,7 +156,7 @@ def build_verdict(row: Mapping[str, Any], selection: VerdictSelection) -> TraceV
     facts: dict[str, Any] = {"row_id": row["row_id"], "run_id": row["run_id"], "flagged_sentences": row["flagged_sentences"]}
     facts |= {"sentences": len(sentences), "threshold": finite_or_none(row["threshold"])}
     if selection.with_sentences:
-        fields = ("start", "end", "score", "flagged", *(("text",) if with_text else ()))
+        fields = ("start", "end", "score", "probability", "state", *(("text",) if with_text else ()))
         facts["each_sentence"] = [
             {name: finite_or_none(s[name]) if name == "score" else s[name] for name in fields} for s in sentences
         ]
@@ -183,7 +183,7 @@ def describe_flagged(
         evidence: Evidence of the detectors per sentence; None without detectors.
         with_text: Quote sentences and what is missing; otherwise give their offsets in the response.
     """
-    flagged = [i for i, sentence in enumerate(sentences) if sentence["flagged"]]
+    flagged = [i for i, sentence in enumerate(sentences) if is_flagged(sentence)]
     count = f"{len(sentences):,} {'sentence' if len(sentences) == 1 else 'sentences'}"
     if not flagged:
         return f"None of {count} is flagged."

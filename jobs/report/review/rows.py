@@ -52,7 +52,7 @@ def make_page_row(row: Mapping[str, Any], sampled: SampledRow) -> PageRow:
                 "text": make_visible(sentence["text"]),
                 "start": sentence["start"],
                 "end": sentence["end"],
-                "score": _format_number(sentence["score"]) + (", flagged" if sentence["flagged"] else ""),
+                "score": f"{_format_number(sentence['score'])}, {sentence['state']}",
                 "near": _find_nearest(sentence["text"], passages, vocabularies, sentence_evidence),
             }
         )

@@ -11,6 +11,7 @@ from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import SentenceState
 
 
 @dataclass
@@ -57,7 +58,7 @@ def read_flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRow
     keys, numbers, scores = [np.array([], np.int64)], [np.array([], np.int64)], [np.array([])]
     sentences: list[tuple[int, ...]] = []
     strata: list[str] = []
-    columns = ["row_key", "score", "flagged_sentences", "sentences.list.element.flagged", *([stratify] if stratify else [])]
+    columns = ["row_key", "score", "flagged_sentences", "sentences.list.element.state", *([stratify] if stratify else [])]
     for rows in scored.read_batches(columns):
         flagged = rows.table.filter(pc.greater(rows.table["flagged_sentences"], 0))
         keys.append(flagged["row_key"].to_numpy())
@@ -70,7 +71,9 @@ def read_flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRow
 
 def _find_flagged(sentences: pa.ListArray) -> list[tuple[int, ...]]:
     """Find the indices of each row's flagged sentences."""
-    flags = pc.fill_null(sentences.flatten().field("flagged"), False).to_numpy(zero_copy_only=False)
+    flags = pc.fill_null(pc.equal(sentences.flatten().field("state"), SentenceState.FLAGGED.value), False).to_numpy(
+        zero_copy_only=False
+    )
     ends = np.cumsum(pc.list_value_length(sentences).to_numpy())
     return [tuple(np.flatnonzero(row).tolist()) for row in np.split(flags, ends[:-1])] if len(ends) else []
 

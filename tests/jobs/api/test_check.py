@@ -34,9 +34,14 @@ def test_sentences_have_their_best_passage_and_their_missing_terms() -> None:
     checked = ragassay.check(**FARE, fast=True)
     supported, flagged = checked.sentences
     assert checked.verdict == "hallucinated" and checked.row["flagged_sentences"] == 1
-    assert not supported.flagged and supported.missing == ()
+    assert supported.state == "supported" and supported.missing == ()
     assert supported.passage == 1 and supported.excerpt == FARE["context"][1]
-    assert flagged.flagged and flagged.score is not None and supported.score is not None and flagged.score < supported.score
+    assert (
+        flagged.state == "flagged"
+        and flagged.score is not None
+        and supported.score is not None
+        and flagged.score < supported.score
+    )
     assert ("number", "24 hours") in flagged.missing and ("word", "departure") in flagged.missing
     assert not [text for kind, text in flagged.missing if kind == "word" and text in ("it", "and", "24", "Anna")]
     assert FARE["response"][flagged.start : flagged.end] == flagged.text

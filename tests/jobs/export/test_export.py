@@ -38,7 +38,10 @@ def row(row_id: str, score: float | None, **more: Any) -> dict[str, Any]:
         "tenant": "t", "partition": "not ours", "score": score, "threshold": 0.5, "run_id": "run-1",
         "verdict": None if score is None else SUPPORTED if score > 0.5 else HALLUCINATED,
         "sentences": [
-            {"text": response[a:b], "start": a, "end": b, "score": None if score is None else 0.25, "flagged": flag}
+            {
+                "text": response[a:b], "start": a, "end": b, "score": None if score is None else 0.25,
+                "probability": 0.5, "state": "flagged" if flag else "supported",
+            }
             for a, b, flag in spans
         ],
         "flagged_sentences": None if score is None else sum(flags),

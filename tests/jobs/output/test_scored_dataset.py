@@ -22,7 +22,8 @@ PARTITIONS = ("dt=2026-11-09/tenant=a%20b", "dt=2026-11-10/tenant=c")
 
 
 def scored_row(number: int, **more: Any) -> dict[str, Any]:
-    sentences = [{"text": f"It is {number}.", "start": 0, "end": 6, "score": 0.5, "flagged": number % 2 == 0}]
+    state = "flagged" if number % 2 == 0 else "supported"
+    sentences = [{"text": f"It is {number}.", "start": 0, "end": 6, "score": 0.5, "state": state}]
     return {
         "row_key": number, "row_id": f"r{number}", "question": f"q{number}", "context": ["It is so."], "response": "It is.",
         "score": float(number), "verdict": "supported", "sentences": sentences, "status": "ok", "run_id": "1", **more,
@@ -74,7 +75,7 @@ def test_rows_are_sorted_by_partition_and_file(output: Path) -> None:
 
 def test_batches_have_the_requested_columns(output: Path) -> None:
     for part in open_dataset(output).read_batches(
-        ["tenant", "team", "gen_ai.usage", "sentences.list.element.flagged", "row_key"], 4
+        ["tenant", "team", "gen_ai.usage", "sentences.list.element.state", "row_key"], 4
     ):
         assert part.table.column_names == ["tenant", "team", "gen_ai.usage", "sentences", "row_key"] and 0 < len(part) <= 4
         numbers = part.table["row_key"].to_pylist()
@@ -82,7 +83,7 @@ def test_batches_have_the_requested_columns(output: Path) -> None:
         assert set(part.table["tenant"].to_pylist()) == {"a b" if is_first else "c"}
         assert part.table["team"].to_pylist() == [f"t{n % 3}" if is_first else None for n in numbers]
         assert part.table["gen_ai.usage"].to_pylist() == [None if is_first else n for n in numbers]
-        assert part.table["sentences"].to_pylist() == [[{"flagged": n % 2 == 0}] for n in numbers]
+        assert part.table["sentences"].to_pylist() == [[{"state": "flagged" if n % 2 == 0 else "supported"}] for n in numbers]
         assert part.batch.num_rows == len(part)
 
 

@@ -193,8 +193,8 @@ def test_every_row_is_counted(scored_once: Path) -> None:
 def test_a_response_is_shown_completely() -> None:
     text = " One here. \nTwo there.\n"
     sentences = [
-        {"start": 1, "end": 10, "text": "One here.", "score": 0.5, "flagged": False},
-        {"start": 12, "end": 22, "text": "Two there.", "score": -1.0, "flagged": True},
+        {"start": 1, "end": 10, "text": "One here.", "score": 0.5, "probability": 0.9, "state": "supported"},
+        {"start": 12, "end": 22, "text": "Two there.", "score": -1.0, "probability": 0.1, "state": "flagged"},
     ]
     row = {"response": text, "sentences": sentences, "evidence": None, "verdict": "hallucinated", "question": None}
     parts = _cut_response(row, ["nothing", "two was there"], {}, MemberScales())
@@ -334,7 +334,7 @@ def test_a_very_long_response_shows_its_worst_sentences() -> None:
     texts = [f"Sentence {i}." for i in range(count)]
     starts = [sum(len(t) + 1 for t in texts[:i]) for i in range(count)]
     sentences: list[dict[str, Any]] = [
-        {"start": s, "end": s + len(t), "text": t, "score": float(i % 7), "flagged": i % 7 == 0}
+        {"start": s, "end": s + len(t), "text": t, "score": float(i % 7), "state": "supported" if i % 7 else "flagged"}
         for i, (s, t) in enumerate(zip(starts, texts, strict=True))
     ]
     row: dict[str, Any] = {
@@ -346,7 +346,9 @@ def test_a_very_long_response_shows_its_worst_sentences() -> None:
     }
     parts = _cut_response(row, ["Sentence"], {}, MemberScales())
     shown = [part for part in parts if isinstance(part, ShownSentence)]
-    assert len(shown) == MAX_SENTENCES and sum(part.flagged for part in shown) == sum(s["flagged"] for s in sentences)
+    assert len(shown) == MAX_SENTENCES and sum(part.flagged for part in shown) == sum(
+        s["state"] == "flagged" for s in sentences
+    )
     assert max(part.score or 0.0 for part in shown) <= sorted(s["score"] for s in sentences)[MAX_SENTENCES]
     omitted = sum(int(n.replace(",", "")) for p in parts if isinstance(p, str) for n in re.findall(r"… ([\d,]+) characters", p))
     assert omitted + sum(len(part.text) for part in shown) + parts.count(" ") == len(row["response"])

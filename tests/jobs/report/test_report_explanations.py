@@ -184,7 +184,7 @@ def test_explanations_of_unflagged_sentences_are_not_shown(plain: Path) -> None:
         rows = table.to_pylist()
         for row in rows:
             for sentence in row["sentences"] or []:
-                sentence["flagged"] = False
+                sentence["state"] = "supported"
         pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
     assert SECTION not in page(plain)
 

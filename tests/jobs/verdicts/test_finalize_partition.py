@@ -88,10 +88,10 @@ def test_scores_equal_a_calculation_by_hand_in_the_order_of_the_input(files: lis
     assert (middle["score"], middle["verdict"]) == (0.01, "hallucinated")  # z = 0, clipped to epsilon
     assert mixed["score"] == pytest.approx(2 / (1 / z + 1 / 0.01)) and mixed["verdict"] == "supported"
     assert [s["score"] for s in mixed["sentences"]] == pytest.approx([z, -z])
-    assert [s["flagged"] for s in mixed["sentences"]] == [False, True] and mixed["flagged_sentences"] == 1
+    assert [s["state"] for s in mixed["sentences"]] == ["supported", "doubtful"] and mixed["flagged_sentences"] == 0
     for row in (too_long, no_context):
         assert row["score"] is row["verdict"] is row["flagged_sentences"] is row["members"] is None and row["error"] == "why"
-    empty = {"repeats": None, "score": None, "flagged": None}
+    empty = {"repeats": None, "score": None, "probability": None, "state": None}
     assert too_long["sentences"] == [{"text": "S0.", "start": 0, "end": 3, **empty}]
     assert no_context["sentences"] is None
     assert {r["tenant"] for r in rows} == {"t"} and {r["run_id"] for r in rows} == {"run-1"}

@@ -59,7 +59,7 @@ def test_only_decided_rows_change(
         lowest = min(value for value, _ in sentences)
         assert (new["decided_by"], new["judge_score"]) == ("j", lowest)
         assert new["verdict"] == ("hallucinated" if any(flags) else "supported") and any(flags) == (lowest < flags_below)
-        assert [s["flagged"] for s in new["sentences"]] == flags and new["flagged_sentences"] == sum(flags)
+        assert [s["state"] == "flagged" for s in new["sentences"]] == flags and new["flagged_sentences"] == sum(flags)
         unchanged = ("score", "threshold", "probability", "status", "row_id")
         assert {name: new[name] for name in unchanged} == {name: old[name] for name in unchanged}
         assert [s["score"] for s in new["sentences"]] == [s["score"] for s in old["sentences"]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
 from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members, fit_detector
 from ragassay.pipeline.verdict.moments import compute_moments
-from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
+from ragassay.pipeline.verdict.rule import Rule, apply_rule, classify_sentences, flag_sentences
 
 NAN = math.nan
 FITS = {"a": NormalizationFit(0.0, 1.0, 4, -9.0), "b": NormalizationFit(1.0, 2.0, 4, -9.0)}
@@ -72,11 +72,11 @@ def test_a_response_is_hallucinated_exactly_if_its_mean_or_a_sentence_is_at_its_
     values=st.lists(st.lists(st.floats(-4, 4) | st.just(NAN), min_size=1, max_size=6), min_size=1, max_size=5),
     mean=st.sampled_from(Mean),
     policy=st.sampled_from(POSITIVE),
-    fraction=st.floats(0.05, 1),
+    fraction=st.none() | st.floats(0.05, 1),
     data=st.data(),
 )
 def test_a_response_is_hallucinated_exactly_if_one_of_its_sentences_is_flagged(
-    values: list[list[float]], mean: Mean, policy: PositivityPolicy, fraction: float, data: st.DataObject
+    values: list[list[float]], mean: Mean, policy: PositivityPolicy, fraction: float | None, data: st.DataObject
 ) -> None:
     flat, counts = np.array([x for response in values for x in response]), np.array(list(map(len, values)))
     scores = apply_rule(
@@ -86,7 +86,11 @@ def test_a_response_is_hallucinated_exactly_if_one_of_its_sentences_is_flagged(
     tau = data.draw(st.floats(0.01, 1) | st.sampled_from([x for x in scores.response if not math.isnan(x)] or [0.5]))
     flags = flag_sentences(scores, counts, tau)
     assert [part.any() for part in np.split(flags, np.cumsum(counts)[:-1])] == (scores.response <= tau).tolist()
-    assert not flags[np.isnan(flat)].any() and (flags >= (scores.response_ceiling <= tau)).all()
+    assert not flags[np.isnan(flat)].any() and (fraction is None or (flags >= (scores.response_ceiling <= tau)).all())
+    states = classify_sentences(scores, counts, tau, flat > 3).to_pylist()
+    assert [state is None for state in states] == np.isnan(flat).tolist()
+    assert [state == "flagged" for state in states] == flags.tolist()
+    assert all(state == "doubtful" for state, value in zip(states, flat, strict=True) if value > 3 and state != "flagged")
     assert not flag_sentences(scores, counts, NAN).any()
 
 

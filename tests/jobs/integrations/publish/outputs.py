@@ -21,13 +21,14 @@ def row(row_id: str, verdict: str | None = SUPPORTED, **columns: Any) -> dict[st
     flagged = verdict == HALLUCINATED
     first, second = f"Rule {row_id} holds.", "It has 42 parts."
     sentences = [
-        {"text": first, "start": 0, "end": len(first), "score": 0.9, "flagged": False},
+        {"text": first, "start": 0, "end": len(first), "score": 0.9, "probability": 0.9, "state": "supported"},
         {
             "text": second,
             "start": len(first) + 1,
             "end": len(first) + 1 + len(second),
             "score": 0.1 if flagged else 0.8,
-            "flagged": flagged,
+            "probability": 0.2,
+            "state": "flagged" if flagged else "supported",
         },
     ]
     missing = [{"kind": "number", "text": "42"}] if flagged else []

@@ -33,7 +33,7 @@ def test_an_event_is_in_the_context_of_its_span(tmp_path: Path, serve: Serve) ->
     }  # fmt: skip
     assert {name: in_span[name] for name in expected} == expected
     assert "It has 42 parts." in in_span["gen_ai.evaluation.explanation"] and "gen_ai.response.id" not in in_span
-    assert in_span["ragassay.each_sentence"][1]["flagged"] is True
+    assert in_span["ragassay.each_sentence"][1]["state"] == "flagged"
     assert (without_span["trace"], without_span["span"], without_span["gen_ai.response.id"]) == ("", "", "b")
     assert in_span["log.record.uid"] != without_span["log.record.uid"]
 

@@ -65,7 +65,7 @@ def test_scores_have_verdict_score_probability_and_details(tmp_path: Path, serve
     )
     facts = score["metadata"]
     assert facts["flagged_sentences"] == 1 and facts["probability"] == 0.25 and facts["threshold"] == 0.5
-    assert [s["flagged"] for s in facts["each_sentence"]] == [False, True]
+    assert [s["state"] == "flagged" for s in facts["each_sentence"]] == [False, True]
     assert facts["each_sentence"][1]["text"] == "It has 42 parts."
     assert server.named("grounded_score")["a"]["value"] == 0.2
     assert server.named("grounded_probability")["a"]["value"] == 0.25
@@ -224,7 +224,8 @@ def test_of_rows_with_the_same_id_the_first_is_sent(tmp_path: Path, serve: Serve
 
 
 def test_large_requests_are_split(tmp_path: Path, serve: Serve) -> None:
-    long = [{"text": "x" * 490, "start": i * 500, "end": i * 500 + 490, "score": 0.1, "flagged": True} for i in range(300)]
+    scored = {"score": 0.1, "probability": 0.2, "state": "flagged"}
+    long = [{"text": "x" * 490, "start": i * 500, "end": i * 500 + 490, **scored} for i in range(300)]
     output = write_output(tmp_path, {"": [{**row(f"r{i}", HALLUCINATED), "sentences": long} for i in range(40)]})
     server = Langfuse()
     result = publish(output, serve(server.tool()).url, sentences=True)

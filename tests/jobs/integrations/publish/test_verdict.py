@@ -41,7 +41,7 @@ def test_an_id_depends_only_on_tool_name_and_row() -> None:
 
 
 def test_a_description_is_bounded() -> None:
-    sentences = [{"text": "y " * 5000, "start": 0, "end": 9, "flagged": True} for _ in range(MAX_SENTENCES + 3)]
+    sentences = [{"text": "y " * 5000, "start": 0, "end": 9, "state": "flagged"} for _ in range(MAX_SENTENCES + 3)]
     text = describe_flagged(sentences, None, with_text=True)
     assert len(text) < 12_000 and text.endswith("- and 3 more") and "…" in text
 

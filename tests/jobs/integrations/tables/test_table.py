@@ -42,7 +42,7 @@ class Output:
 
     def add_verdicts(self, path: str, rows: int, threshold: float = 0.5, run: str = "run-1", **columns: Any) -> None:
         schema = scored_schema(pa.schema([*EXTRA, *(pa.field(name, pa.string()) for name in columns)]))
-        sentence = {"text": "It is.", "start": 0, "end": 6, "score": 0.25, "flagged": True}
+        sentence = {"text": "It is.", "start": 0, "end": 6, "score": 0.25, "probability": 0.5, "state": "flagged"}
         scored_rows = [
             {
                 **dict.fromkeys(schema.names), "row_key": n, "row_id": f"{path}#{n}", "status": "ok", "run_id": run, "at": AT,
@@ -123,7 +123,8 @@ def test_values_are_preserved(tables: Tables, tmp_path: Path) -> None:
     output.write(tables.table, tables.catalog)
     row = max(tables.rows(), key=lambda row: int(row["row_key"]))
     assert (row["at"], row["small"], row["nothing"], row["context"]) == (AT, 2, None, ["a", None])
-    assert row["sentences"] == [{"text": "It is.", "start": 0, "end": 6, "repeats": None, "score": 0.25, "flagged": True}]
+    scored = {"score": 0.25, "probability": 0.5, "state": "flagged"}
+    assert row["sentences"] == [{"text": "It is.", "start": 0, "end": 6, "repeats": None, **scored}]
     assert (row["ragassay_output"], row["ragassay_partition"]) == ("audit", "")
 
 

@@ -25,7 +25,8 @@ PARTITIONS = ("dt=2026-11-20", "dt=2026-11-21/team=a%20b")
 def scored_row(number: int, score: float | None, threshold: float = 0.0, **more: Any) -> dict[str, Any]:
     verdict = None if score is None else "supported" if score > threshold else "hallucinated"
     texts = {"question": None, "context": ["It is so."], "response": "It is."}
-    sentence = {"text": "It is.", "start": 0, "end": 6, "score": score, "flagged": verdict == "hallucinated"}
+    state = "flagged" if verdict == "hallucinated" else "supported"
+    sentence = {"text": "It is.", "start": 0, "end": 6, "score": score, "state": state}
     return {
         "row_key": number, "row_id": f"r{number}", **texts, "score": score, "threshold": threshold, "verdict": verdict,
         "sentences": None if score is None else [sentence], "status": "no_context" if score is None else "ok", "run_id": "1",

@@ -100,7 +100,7 @@ def check_verdicts(output: Path, before: dict[int, dict[str, Any]]) -> None:
         if row["status"] == "ok" and key in answers and answers[key]["status"] == "ok":
             values = np.array(answers[key]["judge"]["sentence_scores"], dtype=np.float32)
             assert (row["decided_by"], row["judge_score"]) == ("judge", values.min())
-            assert [s["flagged"] for s in row["sentences"]] == (values < 0).tolist()
+            assert [s["state"] == "flagged" for s in row["sentences"]] == (values < 0).tolist()
             assert row["verdict"] == ("hallucinated" if values.min() < 0 else "supported")
         else:
             verdict = None if row["score"] is None else "supported" if row["score"] > row["threshold"] else "hallucinated"

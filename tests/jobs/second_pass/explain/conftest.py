@@ -67,7 +67,7 @@ def read_flags(output: Path) -> set[tuple[int, int]]:
         (row["row_key"], number)
         for row in read_rows(output)
         for number, sentence in enumerate(row["sentences"] or [])
-        if sentence["flagged"]
+        if sentence["state"] == "flagged"
     }
 
 
