@@ -42,9 +42,15 @@ NO_LOGS = Message("input.no-logs", "input {uri!r} contains no {suffix} file, nor
 CONTAINS_TABLE = Message("input.holds-table", "input {uri!r} contains a table, {table}{more}: name one table as the input")
 UNREADABLE = Message("input.unreadable", "input {uri!r} can't be read: {reason}")
 GLOB_SYNTAX = Message("input.glob-syntax", "the glob {glob!r} is invalid: {reason}")
+IS_OUTPUT = Message(
+    "input.is-output",
+    "{uri} is an output of ragassay, not logs. Logs come first: `ragassay run LOGS {uri}`. To see the verdicts of {uri}: "
+    "`ragassay report {uri}`",
+)
 CONTAINS_OUTPUT = Message(
     "input.holds-output",
-    "input {uri} contains files of the output folder, such as {file}: choose an OUTPUT outside the input",
+    "input {uri} contains files of the output {output}, such as {file}: choose an OUTPUT outside the input, or name only the "
+    "logs, such as '{uri}/*.jsonl'",
 )
 INSIDE_INPUT = Message(
     "output.inside-input",

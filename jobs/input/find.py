@@ -20,6 +20,7 @@ from ragassay.jobs.input.tables.detect import find_table
 from ragassay.jobs.input.tables.since import ListRuns
 from ragassay.jobs.input.walk import walk_folder
 from ragassay.jobs.storage.folder import open_folder, real_path
+from ragassay.jobs.storage.output_marker import MANIFEST, is_output_folder
 from ragassay.pipeline.errors import InputError
 
 _HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
@@ -86,6 +87,8 @@ def _find_files(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
     if root_info.type == pafs.FileType.File:
         matching, base = [root_info], base.rpartition("/")[0]
     elif root_info.type == pafs.FileType.Directory:
+        if is_output_folder(fs, base):
+            raise InputError(errors.IS_OUTPUT, uri=uri)
         listing = walk_folder(fs, base)
         folders = listing.folders
         json_names = _group_json_names(listing.files)
@@ -109,6 +112,7 @@ def _find_files(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
             suffixes=", ".join(suffixes[1:]),
             skipped=_describe_skipped([info.path for info in matching], advice),
         )
+    _check_no_outputs(uri, fs, json_names, [info.path for info in logs])
     roots = [base, real_path(fs, base)]
     data_paths = (
         set(drop_cache_files(fs, [info.path for info in logs], json_names)) if json_names else {info.path for info in logs}
@@ -158,6 +162,14 @@ def _check_no_tables(uri: str, tables: Sequence[str]) -> None:
     if tables:
         more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
         raise InputError(errors.CONTAINS_TABLE, uri=uri, table=tables[0], more=more)
+
+
+def _check_no_outputs(uri: str, fs: pafs.FileSystem, json_names: Mapping[str, set[str]], paths: Sequence[str]) -> None:
+    """Refuse an input with files of an output folder, whose rows are verdicts."""
+    for folder in (folder for folder, names in json_names.items() if MANIFEST in names):
+        file = next((path for path in paths if path.startswith(f"{folder}/")), None)
+        if file is not None and is_output_folder(fs, folder):
+            raise InputError(errors.CONTAINS_OUTPUT, uri=uri, output=folder, file=file)
 
 
 def _group_json_names(files: Sequence[pafs.FileInfo]) -> dict[str, set[str]]:

@@ -35,7 +35,7 @@ def check_no_overlap(logs: Logs, output: Folder, *, is_trace_export: bool = Fals
     root = real_path(output.fs, output.root)
     inside = [f.uri for f in (*logs.files, *logs.unreadable) if real_path(logs.fs, f.fs_path).startswith(root + "/")]
     if inside:
-        raise InputError(errors.CONTAINS_OUTPUT, uri=logs.uri, file=inside[0])
+        raise InputError(errors.CONTAINS_OUTPUT, uri=logs.uri, output=output.uri, file=inside[0])
     containing = [folder for folder in logs.folders if f"{root}/".startswith(f"{folder.rstrip('/')}/")]
     if not containing:
         return

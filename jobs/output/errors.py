@@ -7,7 +7,16 @@ MISSING = Message(
     "output.missing",
     "output {output} does not exist or has no {manifest}: run `ragassay run INPUT {output}` first",
 )
-FOREIGN = Message("output.foreign", "output {output} contains Parquet files but no {manifest}: choose a new or empty folder")
+FOREIGN = Message(
+    "output.foreign",
+    "output {output} contains other files, such as {file}, and no {manifest}: choose a new or empty folder, as in "
+    "`ragassay run LOGS OUTPUT`",
+)
+IS_LOGS = Message(
+    "output.is-logs",
+    "{output} contains logs, not an output of ragassay: run `ragassay run {output} OUTPUT` first, then name OUTPUT here",
+)
+PART_OF_OUTPUT = Message("output.is-part", "{output} is a part of the output {parent}: name {parent} instead")
 NOT_WRITABLE = Message("output.not-writable", "output {output} can't be written: {reason}")
 LOCKED = Message(
     "output.locked",

@@ -1,24 +1,32 @@
 """Read and write the manifest of an output folder."""
 
+from collections import deque
+
+from pyarrow import fs as pafs
+
+from ragassay.jobs.input.formats import find_format
 from ragassay.jobs.output import errors
-from ragassay.jobs.storage.folder import Folder, open_folder
+from ragassay.jobs.storage.folder import Folder, is_hidden, open_folder
+from ragassay.jobs.storage.output_marker import MANIFEST, is_output_folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import SCHEMA_VERSION
 from ragassay.schemas.manifest import Manifest
 
-MANIFEST = "manifest.json"
+_SEARCHED_FOLDERS = 100
+"""Folders in which a log file is searched before the answer is that there is none."""
 
 
 def read_manifest(output: Folder) -> Manifest:
     """Read the manifest of an output folder; return an empty one if it does not exist.
 
     Raises:
-        OutputError: The manifest can't be read or has another version, or the folder contains Parquet files of another origin.
+        OutputError: The manifest can't be read or has another version, or the folder contains logs or other Parquet files.
     """
     text = output.read(MANIFEST)
     if text is None:
-        if output.list("", ".parquet"):
-            raise OutputError(errors.FOREIGN, output=output.uri, manifest=MANIFEST)
+        log_file = _find_log_file(output)
+        if log_file is not None:
+            raise OutputError(errors.FOREIGN, output=output.uri, file=log_file, manifest=MANIFEST)
         return Manifest()
     try:
         manifest = Manifest.from_json(text)
@@ -63,5 +71,31 @@ def open_output(uri: str) -> Folder:
     """
     output = open_folder(uri)
     if output.read(MANIFEST) is None:
-        raise OutputError(errors.MISSING, output=uri, manifest=MANIFEST)
+        raise _explain_missing_manifest(output)
     return output
+
+
+def _explain_missing_manifest(output: Folder) -> OutputError:
+    """Return the error for a folder without a manifest: logs, a part of an output, or nothing of ours."""
+    parent = output.root.rpartition("/")[0]
+    if is_output_folder(output.fs, parent):
+        return OutputError(errors.PART_OF_OUTPUT, output=output.uri, parent=output.uri.partition("?")[0].rpartition("/")[0])
+    if _find_log_file(output) is not None:
+        return OutputError(errors.IS_LOGS, output=output.uri)
+    return OutputError(errors.MISSING, output=output.uri, manifest=MANIFEST)
+
+
+def _find_log_file(folder: Folder) -> str | None:
+    """Return the path of a log file in a folder, or of the folder if it is a log file; None if there is none."""
+    if folder.fs.get_file_info(folder.root).type == pafs.FileType.File:
+        return folder.root if find_format(folder.root) else None
+    pending, searched = deque([folder.root]), 0
+    while pending and searched < _SEARCHED_FOLDERS:
+        searched += 1
+        infos = folder.fs.get_file_info(pafs.FileSelector(pending.popleft(), allow_not_found=True))
+        for info in sorted((info for info in infos if not is_hidden(info.base_name)), key=lambda info: info.path):
+            if info.type == pafs.FileType.Directory:
+                pending.append(info.path)
+            elif find_format(info.path):
+                return str(info.path)
+    return None

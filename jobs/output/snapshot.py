@@ -26,10 +26,11 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.output import errors
-from ragassay.jobs.output.manifest import MANIFEST, read_manifest
+from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.runtime.endings import is_disk_full
 from ragassay.jobs.storage.folder import READER_THREADS, Folder
+from ragassay.jobs.storage.output_marker import MANIFEST
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.schemas.manifest import Manifest
 

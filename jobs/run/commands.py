@@ -30,7 +30,7 @@ from ragassay.jobs.integrations.lineage.events import send_run_events
 from ragassay.jobs.integrations.traces.source import find_job_logs
 from ragassay.jobs.output.commits import discard_pending
 from ragassay.jobs.output.lock import lock_output
-from ragassay.jobs.output.manifest import MANIFEST, open_output, read_manifest, write_manifest
+from ragassay.jobs.output.manifest import open_output, read_manifest, write_manifest
 from ragassay.jobs.output.manifest_shards import seal_entries
 from ragassay.jobs.output.sidecar_dataset import open_escalations
 from ragassay.jobs.progress.show import report_finished
@@ -53,11 +53,13 @@ from ragassay.jobs.run.escalate import choose, escalate
 from ragassay.jobs.run.fit import FitResult, fit
 from ragassay.jobs.run.plan import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.score import ScoreResult, score
+from ragassay.jobs.runtime.engine_packages import require_engines
 from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, drop_finished_files, find_partly_scored_files, reopen_files
 from ragassay.jobs.scoring.register import check_input, check_selection, find_incomplete_partitions, refuse_unfinished_run
 from ragassay.jobs.storage.folder import Folder, open_folder
+from ragassay.jobs.storage.output_marker import MANIFEST
 from ragassay.jobs.verdicts.fit import fit_members, update_stats
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
@@ -103,6 +105,7 @@ def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
     """
     if job.escalation.judge is None:
         raise ConfigError(errors.NO_JUDGE)
+    require_engines(job.runtime, [job.escalation.judge])
     return _run(job, None, open_output(output_uri), console, RunOptions(command=Command.ESCALATE))
 
 

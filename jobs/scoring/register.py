@@ -26,6 +26,7 @@ from ragassay.jobs.output.manifest_shards import find_sealed_entries
 from ragassay.jobs.output.partition_filter import check_keys, describe_no_match
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import merge_passthrough, open_raw, passthrough_schemas
+from ragassay.jobs.runtime.engine_packages import require_engines
 from ragassay.jobs.scoring import errors
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter
 from ragassay.jobs.scoring.select_files import WHOLE_INPUT, FileSelection, ScoringScope, select_files
@@ -107,6 +108,7 @@ def prepare_models(job: Job) -> None:
         RagassayError: A model can't be found or used.
     """
     load_splitter(job.splitting.pipeline, job.splitting.language)
+    require_engines(job.runtime, (*job.scoring_slms, *job.members.models_without_slms))
     for slm in job.scoring_slms:
         prepare_slm(slm)
     for model in job.members.models_without_slms:

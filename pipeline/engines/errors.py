@@ -26,6 +26,16 @@ ADAPTER_NOT_MERGED = Message(
     "model.adapter-not-merged",
     "SLM {member!r}: adapter {adapter!r} can't be merged into {model!r}: {type}: {reason}",
 )
+PACKAGE_MISSING = Message(
+    "model.package-missing",
+    '{packages} {verb} missing: pip install "ragassay[cpu]" ("ragassay[gpu]" with GPUs; in a checkout: make setup). {owner} '
+    "needs it; without a model: `ragassay check --fast`, or a job file with detectors only",
+)
+HUB_UNREACHABLE = Message(
+    "model.hub-unreachable",
+    "model {model!r} is not in {cache}, and the model hub can't be reached: {reason}. Check the network and HF_ENDPOINT, "
+    "download the model on a machine with a network (`hf download {model}`) and copy it, or set a local folder or 'embedded'",
+)
 NOT_LOADED = Message(
     "model.not-loaded",
     "SLM {member!r}: model {model!r} is unknown or can't be loaded ({reason}). Set a hub id that this machine can download, a "

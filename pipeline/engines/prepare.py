@@ -11,6 +11,7 @@ from typing import Any
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.adapter import CONFIG_FILE, WEIGHTS_FILE, find_adapter, read_adapter_settings
 from ragassay.pipeline.engines.model import Model
+from ragassay.pipeline.engines.packages import require_packages
 from ragassay.pipeline.engines.weights import MAX_WINDOW, identify_file, identify_weights, make_cached_folder, prepare_weights
 from ragassay.pipeline.errors import ModelError
 
@@ -69,9 +70,10 @@ def load_tokenizer(model: Model) -> Any:
     Raises:
         ModelError: The model is unknown or can't be loaded.
     """
+    require_packages(["transformers"], f"Model {model.name!r}")
+    folder = prepare_weights(model.model)
     from transformers import AutoTokenizer
 
-    folder = prepare_weights(model.model)
     try:
         return AutoTokenizer.from_pretrained(folder, revision=model.revision, trust_remote_code=model.trust_remote_code)
     except Exception as error:
@@ -87,12 +89,12 @@ def resolve_window(model: Model, max_model_len: int | None) -> int:
     """
     if max_model_len:
         return max_model_len
+    folder = prepare_weights(model.model)
     from transformers import AutoConfig
 
+    options = {"revision": model.revision, "trust_remote_code": model.trust_remote_code}
     try:
-        config = AutoConfig.from_pretrained(
-            prepare_weights(model.model), revision=model.revision, trust_remote_code=model.trust_remote_code
-        ).get_text_config()
+        config = AutoConfig.from_pretrained(folder, **options).get_text_config()
     except Exception as error:
         raise ModelError(errors.UNREADABLE_CONFIG, member=model.name, model=model.model, reason=error) from error
     return min(int(config.max_position_embeddings), MAX_WINDOW)

@@ -17,11 +17,13 @@ class EngineSettings(BaseModel):
 
     Attributes:
         EXCLUDED_FROM_IDENTITY: Settings that no score depends on.
+        PACKAGES: Modules that it imports where a model is loaded.
         IS_SERVED: Whether it receives text through a server, not token ids in this process.
     """
 
     model_config = MODEL_CONFIG
     EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = frozenset({"kind"})
+    PACKAGES: ClassVar[tuple[str, ...]] = ()
     IS_SERVED: ClassVar[bool] = False
 
     kind: str

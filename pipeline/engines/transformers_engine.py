@@ -1,12 +1,13 @@
 """transformers as an engine: plain padded batches without reuse. Slow, simple, and the reference for vLLM's values."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.model import Model
+from ragassay.pipeline.engines.packages import require_packages
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, resolve_window
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
@@ -17,6 +18,8 @@ TOKENS_PER_BATCH = 8192
 
 class TransformersSettings(LocalSettings):
     """Settings of transformers: slow, the reference."""
+
+    PACKAGES: ClassVar[tuple[str, ...]] = ("torch", "transformers")
 
     kind: Literal["transformers"] = "transformers"
 
@@ -39,6 +42,7 @@ class TransformersEngine:
         Raises:
             ModelError: The model can't be found or loaded.
         """
+        require_packages(settings.PACKAGES, f"Model {model.name!r}")
         import torch
 
         torch.set_num_threads(threads)

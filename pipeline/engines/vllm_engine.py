@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.dtype import resolve_dtype
 from ragassay.pipeline.engines.model import Model
+from ragassay.pipeline.engines.packages import require_packages
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, resolve_window
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
@@ -51,6 +52,8 @@ class VllmSettings(LocalSettings):
     EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = LocalSettings.EXCLUDED_FROM_IDENTITY | {
         "max_num_batched_tokens", "max_num_seqs", "block_size", "enforce_eager", "gpu_memory_utilization", "kv_cache_gib",
     }  # fmt: skip
+
+    PACKAGES: ClassVar[tuple[str, ...]] = ("vllm", "torch", "transformers")
 
     kind: Literal["vllm"] = "vllm"
     quantization: Literal["fp8_per_tensor", "fp8_per_channel", "fp8_per_block"] | None = None
@@ -207,14 +210,15 @@ def start_vllm(model: Model, settings: VllmSettings, *, labels: int, gpus: float
     Raises:
         ModelError: The model can't be found or loaded.
     """
+    require_packages(settings.PACKAGES, f"Model {model.name!r}")
     with _paused_garbage_collection():
         folder, window = prepare_model(model), resolve_window(model, settings.max_model_len)
         set_environment(settings, threads)
-        from vllm import LLM
-        from vllm.platforms import current_platform
-
-        gc.freeze()  # vLLM collects five times at startup, and freezes at the end itself
         try:
+            from vllm import LLM
+            from vllm.platforms import current_platform
+
+            gc.freeze()  # vLLM collects five times at startup, and freezes at the end itself
             args = engine_args(model, settings, folder, cpu=current_platform.is_cpu(), window=window, labels=labels, gpus=gpus)
             return LLM(**args, skip_tokenizer_init=not tokenizer)
         except Exception as error:

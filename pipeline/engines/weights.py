@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ragassay.pipeline.engines import errors
+from ragassay.pipeline.engines.hub import check_hub
 from ragassay.pipeline.errors import ModelError
 
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
@@ -80,11 +81,13 @@ def prepare_weights(model: str) -> str:
         A Hugging Face folder, or a hub id.
 
     Raises:
-        ModelError: The model is unknown or can't be read.
+        ModelError: The model is unknown or can't be read, or its hub can't be reached.
     """
     location = find_model(model)
     if isinstance(location, Path) and location.suffix == ".gguf":
         return str(_dequantize_once(location))
+    if isinstance(location, str):
+        check_hub(location)
     return str(location)
 
 

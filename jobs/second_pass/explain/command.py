@@ -22,6 +22,7 @@ from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
 from ragassay.jobs.progress.counts import open_board
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.runtime.dataflow import run_dataflow
+from ragassay.jobs.runtime.engine_packages import require_engines
 from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.runtime.resources import compute_needed_resources
 from ragassay.jobs.second_pass.explain import errors
@@ -87,6 +88,7 @@ def explain_output(
         RagassayError: See `pipeline.errors`. No answer is lost; the same command resumes.
     """
     reasoner = _prepare_reasoner(job.escalation.explainer, options)
+    require_engines(job.runtime, [reasoner])
     strategy = strategy or reasoner.strategy
     started, now = time.perf_counter(), datetime.now(UTC)
     run_id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"

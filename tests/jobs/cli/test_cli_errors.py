@@ -65,7 +65,7 @@ def test_doubled_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("slm", "code", "named"),
     [
-        ("{name: m, model: no/such-model}", "model.not-loaded", "'no/such-model'"),
+        ("{name: m, model: no/such-model}", "model.hub-unreachable", "'no/such-model'"),
         ("{name: m, model: ./nowhere}", "model.unknown", "nowhere"),
         ("{name: m, model: README.md}", "model.no-gguf", "README.md"),
         ("{name: m, model: tests}", "model.no-config", "tests"),
