@@ -35,6 +35,7 @@ from ragassay.jobs.output.manifest import has_text, open_output
 from ragassay.jobs.scoring.select_files import ScoringOrder
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
+from ragassay.schemas.evaluation import Evaluation
 from ragassay.schemas.manifest import Manifest
 
 audit = Panel("Audit")
@@ -141,7 +142,6 @@ def report(
     """Write one HTML page about an output; with labels, it includes the results of `evaluate`."""
     with command_console() as console:
         from ragassay.jobs.evaluation.compare import compare_members as run_compare
-        from ragassay.jobs.evaluation.evaluate import Evaluation
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
         from ragassay.jobs.evaluation.labeled_responses import read_member_values, read_partition_stats
         from ragassay.jobs.report.gather import gather_report_data

@@ -1,7 +1,6 @@
 """Measure a cascade against labels: quality by the share of responses that the judge decides."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from ragassay.jobs.second_pass.escalate.outcomes import read_tokens
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import (
-    MetricValue,
     compute_aurocs,
     draw_resampling_weights,
     keep_two_class_resamples,
@@ -19,53 +17,13 @@ from ragassay.pipeline.calibration.metrics import (
 from ragassay.pipeline.cascade.choose import round_down_share
 from ragassay.pipeline.cascade.config import UNCERTAINTY
 from ragassay.pipeline.member_values import ValueKind
+from ragassay.schemas.evaluation import CascadeCurve, CascadePoint, MetricValue
 from ragassay.schemas.manifest import Manifest
 
 JUDGED_SHARES = tuple(step / 20 for step in range(21))
 RANDOM_ORDERS = 20
 RANDOM = "random"
 CASCADE_METRICS = ("balanced_accuracy", "f1_hallucinated", "auroc")
-
-
-@dataclass(frozen=True)
-class CascadePoint:
-    """Quality and cost at one share.
-
-    Attributes:
-        share: Share of the responses that the judge decides, rounded down to whole responses.
-        escalated: Number of these responses.
-        tokens: Tokens that the judge took for them, including reused ones.
-        measures: Metric (CASCADE_METRICS) -> its value, with the interval of paired resamples.
-    """
-
-    share: float
-    escalated: int
-    tokens: int
-    measures: dict[str, MetricValue]
-
-
-@dataclass(frozen=True)
-class CascadeCurve:
-    """Quality by cost, from a judge that decides nothing to one that decides everything.
-
-    Attributes:
-        judge: Name of the judge.
-        when: The escalation order: uncertainty, or a member.
-        rows: Labeled responses that have both an ensemble score and a judge's score.
-        labeled: Labeled responses with an ensemble score.
-        points: One point per share of `rows`, in that order.
-        orders: Order (uncertainty, the members, random as the mean over seeds) -> metric -> its value at each share.
-        sufficient_share: Metric -> the smallest share that is not significantly worse than any larger share: no paired
-            difference has a 95 % interval above 0. Null without resamples.
-    """
-
-    judge: str
-    when: str
-    rows: int
-    labeled: int
-    points: list[CascadePoint]
-    orders: dict[str, dict[str, list[float]]]
-    sufficient_share: dict[str, float | None]
 
 
 def compute_cascade_margins(rows: LabeledResponses, judge_threshold: float) -> Floats:

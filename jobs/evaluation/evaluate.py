@@ -1,35 +1,24 @@
 """Measure how well scores and verdicts agree with labels (`ragassay evaluate`): the paper's comparison, on the same rows."""
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
-from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.cascade import CascadeCurve, compute_cascade_margins, measure_cascade
-from ragassay.jobs.evaluation.choose_rule import read_stored_rule, require_fit, score_by_other_half
-from ragassay.jobs.evaluation.labeled_responses import (
-    LabeledResponses,
-    fit_all_partitions,
-    load_labeled,
-    read_member_values,
-    read_partition_stats,
-)
+from ragassay.jobs.evaluation.cascade import compute_cascade_margins, measure_cascade
+from ragassay.jobs.evaluation.choose_rule import read_stored_rule, score_by_other_half
+from ragassay.jobs.evaluation.flag_quality import measure_response_flags, measure_sentence_flags
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, fit_all_partitions, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import Label, LabelSource
+from ragassay.jobs.evaluation.normalization_check import check_normalization
+from ragassay.jobs.evaluation.reference_answers import ask_reference_model
 from ragassay.jobs.output.manifest import require_text
 from ragassay.jobs.progress.task import advance, expect
-from ragassay.jobs.runtime.endings import is_disk_full
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.fit import fit_members
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import (
-    MetricValue,
     compute_auroc,
     compute_aurocs,
     compute_metrics,
@@ -37,15 +26,13 @@ from ragassay.pipeline.calibration.metrics import (
     keep_two_class_resamples,
     percentile_interval,
 )
-from ragassay.pipeline.errors import FitError, InputError, OutputError
-from ragassay.pipeline.member_values import ValueKind
-from ragassay.pipeline.slm.reference_judge import ReferenceJudge, judge_rows
+from ragassay.pipeline.errors import InputError
+from ragassay.pipeline.slm.reference_judge import ReferenceJudge
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, list_valid_pairs
-from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members
-from ragassay.pipeline.verdict.moments import compute_moments
+from ragassay.pipeline.verdict.ensemble import combine_members
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
+from ragassay.schemas.evaluation import Comparison, Difference, Evaluation, Histogram, MetricValue, ScoreMeasures, Slice
 from ragassay.schemas.manifest import Manifest
-from ragassay.schemas.versioned import Record
 
 EVALUATION_FILE = "evaluation.json"
 RESAMPLES = 1000
@@ -57,169 +44,6 @@ ALONE_SUFFIX = " alone"
 BASELINE_PREFIX = "baseline: "
 JUDGE_PREFIX = "judge "
 SENTENCES = "supported against unsupported sentences"
-JUDGE_IDENTITY = ("base_url", "model", "prompt", "supported", "unsupported", "top_logprobs")
-"""Judge settings that an answer depends on, in the order in which they are hashed."""
-
-JUDGE_CHUNK = 256
-"""Judge answers per write; an interruption loses at most these."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """AUROC of a score minus that of a reference score, on the rows that have both.
-
-    Attributes:
-        name: The score.
-        rows: Rows that have both scores.
-        value: The difference, -1 to 1; above 0 the score is better than the reference.
-        low: Lower end of the bootstrap 95 % interval, from resamples that both share; null if none could be drawn.
-        high: Upper end.
-    """
-
-    name: str
-    rows: int
-    value: float
-    low: float | None
-    high: float | None
-
-    @property
-    def is_significant(self) -> bool | None:
-        """Whether the interval excludes 0; None without an interval."""
-        return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
-class ScoreMeasures:
-    """Quality of one score in a comparison.
-
-    Attributes:
-        name: The score.
-        rows: Responses (or sentences) that have it.
-        measures: Metric -> its value; empty if those rows are of one class only.
-    """
-
-    name: str
-    rows: int
-    measures: dict[str, MetricValue]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All scores on the same rows.
-
-    Attributes:
-        name: The two classes.
-        positives: Rows of the positive class.
-        negatives: Rows of the negative class.
-        scores: One entry per score.
-    """
-
-    name: str
-    positives: int
-    negatives: int
-    scores: list[ScoreMeasures]
-
-
-@dataclass(frozen=True)
-class Slice:
-    """Stored scores and verdicts on the rows with one value of a column.
-
-    Attributes:
-        column: The column.
-        value: Its value.
-        rows: Labeled responses.
-        correct: Share of them that are correct.
-        flagged: Share of them with the verdict hallucinated.
-        auroc: Correct against all others; null if a class is missing.
-    """
-
-    column: str
-    value: str
-    rows: int
-    correct: float
-    flagged: float
-    auroc: MetricValue | None
-
-
-@dataclass(frozen=True)
-class NormalizationCheck:
-    """Normalization check: mu and sigma of one half of the data against those of the other half.
-
-    Attributes:
-        split: How the data was halved: by partition or by item; or why it was not.
-        fits: Member -> mu and sigma of the two halves.
-        changed_verdicts: Share of the labeled responses whose verdict differs between the halves; null if the data was not
-            halved.
-    """
-
-    split: str
-    fits: dict[str, list[dict[str, float]]]
-    changed_verdicts: float | None
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Distribution of a score for each label (the paper's Figures 6 and 7).
-
-    Attributes:
-        name: The score's name in the comparisons.
-        edges: Edges of the bins; values outside count in the first or the last bin.
-        counts: Label -> responses per bin.
-        threshold: Stored tau, if it applies to this score and is the same for all rows; else null.
-    """
-
-    name: str
-    edges: list[float]
-    counts: dict[str, list[int]]
-    threshold: float | None
-
-
-@dataclass(frozen=True)
-class Evaluation(Record):
-    """Result of `evaluate`.
-
-    Attributes:
-        created: UTC, ISO 8601.
-        label: Column of the labels.
-        labels: Rows by label.
-        where: Column -> value that a row must have; empty for all rows.
-        excluded: Rows that `where` excludes.
-        unlabeled: Rows without a label.
-        unscored: Labeled rows without a score.
-        unmatched: Labels of a file that belong to no row.
-        groups: Items (or contexts) that the bootstrap resamples.
-        grouped_by: Column whose equal values are one item, or "context".
-        resamples: Bootstrap resamples.
-        comparisons: Responses: correct against wrong, against partial, against both.
-        sentences: Sentences, supported against unsupported; null without sentence labels.
-        slices: The stored scores on parts of the rows.
-        normalization: How much verdicts depend on which half mu and sigma come from.
-        histograms: The ensemble, the whole response, and the geometric and the harmonic mean, by label.
-        cascade: Quality by cost, from a judge that decides nothing to one that decides everything; null if not measured.
-        differences: Comparison -> AUROC of each other score minus the ensemble's: for the last comparison of responses, and
-            for sentences.
-    """
-
-    DESCRIPTION = "an evaluation"
-
-    created: str
-    label: str
-    labels: dict[str, int]
-    where: dict[str, str]
-    excluded: int
-    unlabeled: int
-    unscored: int
-    unmatched: int
-    groups: int
-    grouped_by: str
-    resamples: int
-    comparisons: list[Comparison]
-    sentences: Comparison | None
-    slices: list[Slice]
-    normalization: NormalizationCheck
-    histograms: list[Histogram]
-    cascade: CascadeCurve | None = None
-    differences: dict[str, list[Difference]] = field(default_factory=dict)
 
 
 def evaluate(
@@ -278,10 +102,12 @@ def evaluate(
         groups=int(rows.groups.max()) + 1,
         grouped_by=rows.grouped_by,
         resamples=resamples,
+        flags=measure_response_flags(rows, resamples),
+        sentence_flags=measure_sentence_flags(rows, resamples),
         comparisons=[_compare_responses(name, rows, selected, scores, resamples) for name, selected in comparisons],
         sentences=_compare_sentences(rows, sentence_scores, resamples),
         slices=[slice_ for column in slices for slice_ in _measure_slices(rows, column, resamples)],
-        normalization=_check_normalization(output, manifest, values, rows),
+        normalization=check_normalization(output, manifest, values, rows),
         histograms=_make_histograms(rows, scores, rule.positive),
         cascade=None if cascade is False else measure_cascade(output, manifest, rows, resamples),
         differences=_compare_with_ensemble(rows, scores, sentence_scores, resamples),
@@ -418,40 +244,6 @@ def _measure_slices(rows: LabeledResponses, column: str, resamples: int) -> list
     return slices
 
 
-def _fit_member(name: str, value: str, values: Floats) -> NormalizationFit:
-    moments = compute_moments(values[~np.isnan(values)])
-    return ValueKind(value).fit(name, moments)
-
-
-def _check_normalization(
-    output: Folder, manifest: Manifest, values: dict[str, str], rows: LabeledResponses
-) -> NormalizationCheck:
-    source = require_fit(manifest).source
-    if source not in ("run", "history"):
-        return NormalizationCheck(f"mu and sigma come from the {source}, not from these responses", {}, None)
-    stats = read_partition_stats(output, values)
-    partitions = sorted(stats)
-    try:
-        if len(partitions) > 1:
-            split = "every other partition"
-            fits = [fit_members(Normalize(), values, stats, partitions[half::2], 1) for half in (0, 1)]
-        else:
-            split = "every other item of the labeled responses"
-            half_of_sentence = np.repeat(rows.groups, rows.sentence_counts) % 2
-            fits = [
-                {name: _fit_member(name, values[name], v[half_of_sentence == half]) for name, v in rows.sentence_values.items()}
-                for half in (0, 1)
-            ]
-    except FitError:
-        return NormalizationCheck(f"{split}: too few values to fit", {}, None)
-    supported = [
-        apply_rule(read_stored_rule(manifest, fit), rows.sentence_values, rows.sentence_counts).response > rows.thresholds
-        for fit in fits
-    ]
-    records: dict[str, Any] = {name: [{"mu": fit[name].mu, "sigma": fit[name].sigma} for fit in fits] for name in values}
-    return NormalizationCheck(split, records, float((supported[0] != supported[1]).mean()))
-
-
 def score_responses(rows: LabeledResponses, rule: Rule) -> dict[str, Floats]:
     """Score responses in every way that the paper compares: name -> a score per response, NaN if there is none.
 
@@ -530,49 +322,3 @@ def compare_auroc(
         low, high = percentile_interval(np.concatenate(resampled[name])) if resamples else (None, None)
         result.append(Difference(name, int(has_both.sum()), value, low, high))
     return result
-
-
-def ask_reference_model(judge: ReferenceJudge, rows: LabeledResponses, output: Folder) -> Floats:
-    """Return P(supported) of every response by a served judge; NaN if it has no answer.
-
-    OUTPUT/judge/NAME.json keeps answers and errors under a hash of judge and texts. Only missing answers and errors are asked
-    for. Answers depend on the texts alone, so they are written at once and merged with those that another command has added.
-
-    Raises:
-        OutputError: The answers can't be written. Then nothing is asked.
-    """
-    path = f"judge/{judge.name}.json"
-    answers = _read_answers(output, path)
-    keys = [_answer_key(judge, texts) for texts in rows.texts]
-    missing = [i for i, key in enumerate(keys) if answers.get(key, {}).get("value") is None]
-    expect(len(missing), "steps")
-    if missing:
-        _write_answers(output, path, answers)
-    for start in range(0, len(missing), JUDGE_CHUNK):
-        chunk = missing[start : start + JUDGE_CHUNK]
-        for i, answer in zip(chunk, judge_rows(judge, [rows.texts[i] for i in chunk]), strict=True):
-            answers[keys[i]] = asdict(answer)
-        answers = {**_read_answers(output, path), **answers}
-        _write_answers(output, path, answers)
-        advance(len(chunk), "steps")
-    return np.array([np.nan if answers[key]["value"] is None else answers[key]["value"] for key in keys], dtype=np.float64)
-
-
-def _read_answers(output: Folder, path: str) -> dict[str, dict[str, Any]]:
-    answers: dict[str, dict[str, Any]] = json.loads(output.read(path) or "{}")
-    return answers
-
-
-def _write_answers(output: Folder, path: str, answers: dict[str, dict[str, Any]]) -> None:
-    try:
-        output.live_folder.write(path, json.dumps(answers))
-    except OSError as error:
-        if is_disk_full(error):
-            raise
-        raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.format_address(path), reason=error) from error
-
-
-def _answer_key(judge: ReferenceJudge, texts: tuple[str | None, list[str], str]) -> str:
-    dumped = judge.model_dump(mode="json")
-    identity = {name: dumped[name] for name in JUDGE_IDENTITY}
-    return hashlib.sha256(json.dumps([identity, *texts]).encode()).hexdigest()

@@ -64,6 +64,7 @@ class LabeledResponses:
         context_overlap: Share of a response's words that its context contains.
         sentence_word_counts: Words per sentence.
         sentence_overlap: Share of a sentence's words that the context contains.
+        sentence_flags: 1 flagged, 0 not, NaN without a score.
         sentence_truth: 1 supported, 0 unsupported, NaN unlabeled.
         slices: Column -> a value per response, as text.
         texts: Question, context and response, if requested.
@@ -92,6 +93,7 @@ class LabeledResponses:
     context_overlap: Floats
     sentence_word_counts: Floats
     sentence_overlap: Floats
+    sentence_flags: Floats
     sentence_truth: Floats
     slices: dict[str, list[str]]
     texts: list[tuple[str | None, list[str], str]]
@@ -223,6 +225,7 @@ def load_labeled(
         context_overlap=collector.array("overlap"),
         sentence_word_counts=collector.array("sentence words"),
         sentence_overlap=collector.array("sentence overlap"),
+        sentence_flags=collector.array("sentence flag"),
         sentence_truth=_align_sentence_truth(used_labels, row_keys, sentence_counts),
         slices={name: collector.columns.get(f"slice {name}", []) for name in slices},
         texts=collector.columns.get("texts", []),
@@ -290,6 +293,7 @@ def _collect(
         )  # an output may lack texts
         collector.add_array("words", np.array([len(extract_words(response or ""))]))
         collector.add_array("overlap", np.array([compute_context_share(response or "", context_words)]))
+        collector.add_array("sentence flag", [np.nan if s["flagged"] is None else s["flagged"] for s in sentences])
         collector.add_array("sentence words", np.array([len(extract_words(text)) for text in sentence_texts]))
         collector.add_array(
             "sentence overlap", np.array([compute_context_share(text, context_words) for text in sentence_texts])

@@ -12,11 +12,11 @@ from markupsafe import Markup
 from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.display.text_table import TextTable
 from ragassay.jobs.display.visible import make_visible
-from ragassay.jobs.evaluation.cascade import CascadeCurve, list_order_values
+from ragassay.jobs.evaluation.cascade import list_order_values
 from ragassay.jobs.evaluation.compare import MemberComparison
-from ragassay.jobs.evaluation.evaluate import Evaluation
 from ragassay.jobs.report.charts import MAX_BARS, draw_categories, draw_curves, draw_histogram, draw_shares
 from ragassay.jobs.report.explanations import ExplanationSummary
+from ragassay.jobs.report.flag_tables import describe_baseline, describe_classes, describe_flags, make_flag_tables
 from ragassay.jobs.report.gather import GroupCounts, ReportData
 from ragassay.jobs.report.html_page import render_page
 from ragassay.jobs.report.latest_partition import summarize
@@ -40,6 +40,7 @@ from ragassay.jobs.report.tables import (
 )
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.verdict.moments import estimate_quantile, get_bucket_edge
+from ragassay.schemas.evaluation import CascadeCurve, Evaluation
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run
 
 FOLDER = Path(__file__).parent
@@ -102,6 +103,7 @@ def render_report(
         histograms=_draw_histograms(data, evaluation),
         drift=drift,
         evaluation=evaluation,
+        flag_parts=list(_describe_flag_parts(evaluation)),
         evaluation_note=describe_evaluation(evaluation) if evaluation else "",
         tables=make_evaluation_tables(replace(evaluation, slices=[])) if evaluation else [],  # slices are shown with the counts
         normalization=describe_normalization(evaluation) if evaluation else "",
@@ -184,6 +186,14 @@ def _make_slice_rows(groups: Sequence[GroupCounts], label_cells: dict[str, list[
         yield row + (remaining.pop(group.value, [""] * 4) if label_cells else [])
     for value, cells in remaining.items():  # a timestamp, which the counts group by day
         yield [value, "", "", "", *cells]
+
+
+def _describe_flag_parts(evaluation: Evaluation | None) -> Iterator[dict[str, Any]]:
+    """Describe what the flags of responses and of sentences are worth, as `evaluate` prints it."""
+    for flags in (evaluation.flags, evaluation.sentence_flags) if evaluation else ():
+        if flags is not None:
+            note = f"{describe_classes(flags)} {describe_baseline(flags)}"
+            yield {"lead": describe_flags(flags), "note": note, "tables": make_flag_tables(flags)}
 
 
 def _make_label_cells(column: str, evaluation: Evaluation) -> dict[str, list[str]]:

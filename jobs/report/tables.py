@@ -21,7 +21,7 @@ from ragassay.jobs.display.text_table import (
 )
 from ragassay.jobs.display.visible import clip_line
 from ragassay.jobs.evaluation.agreement import ReviewerPair, format_disagreements
-from ragassay.jobs.evaluation.cascade import CASCADE_METRICS, CascadeCurve, list_order_values
+from ragassay.jobs.evaluation.cascade import CASCADE_METRICS, list_order_values
 from ragassay.jobs.evaluation.compare import ComparedResponse, MemberComparison, MemberFlags
 from ragassay.jobs.evaluation.evaluate import (
     ALONE_SUFFIX,
@@ -30,16 +30,14 @@ from ragassay.jobs.evaluation.evaluate import (
     BASELINE_PREFIX,
     ENSEMBLE,
     JUDGE_PREFIX,
-    Comparison,
-    Difference,
-    Evaluation,
-    Slice,
 )
 from ragassay.jobs.evaluation.labeled_responses import UNEQUAL_SAMPLING
 from ragassay.jobs.export.command import ExportResult
-from ragassay.pipeline.calibration.metrics import MetricValue
+from ragassay.jobs.report.flag_tables import print_flags
+from ragassay.pipeline.calibration.target import CLASSES
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
+from ragassay.schemas.evaluation import CascadeCurve, Comparison, Difference, Evaluation, MetricValue, Slice
 from ragassay.schemas.manifest import DriftCheck
 
 METRIC_COLUMNS = {
@@ -237,16 +235,15 @@ def _format_measure(measure: MetricValue | None, *, with_threshold: bool = False
     return text
 
 
-def print_calibration(calibration: Calibration, path: str, output: str, console: Console) -> None:
-    """Print a calibration, its measured quality, and the command that uses it."""
+def print_calibration(calibration: Calibration, console: Console) -> None:
+    """Print a calibration and its measured quality."""
     print_lines(_calibration_lines(calibration), console)
     print_unequal_sampling(calibration.label, console)
-    # Outside the table, which would wrap the command.
-    console.print(f"use it with  {escape(f'ragassay finalize {output} --calibration {path}')}")
 
 
 def _calibration_lines(calibration: Calibration) -> Iterator[tuple[str, str]]:
-    yield "calibration", f"{calibration.calibration_id}, for {calibration.target}"
+    outcome = {None: "", True: ": met", False: ": TARGET NOT MET"}[calibration.target_met]
+    yield "calibration", f"{calibration.calibration_id}, for {calibration.target}{outcome}"
     if calibration.label is not None:
         rows = ", ".join(f"{n:,} {label}" for label, n in sorted(calibration.rows.items()))
         yield "labels", f"{calibration.label}: {rows}"
@@ -256,7 +253,7 @@ def _calibration_lines(calibration: Calibration) -> Iterator[tuple[str, str]]:
     for prefix, measured_on in (("in_sample_", "on the labeled rows"), ("held_out_", "on held-out items")):
         measures = {k.removeprefix(prefix): v for k, v in calibration.measured.items() if k.startswith(prefix)}
         if measures:
-            yield measured_on, ", ".join(f"{name} {'none' if v is None else format(v, '.3f')}" for name, v in measures.items())
+            yield measured_on, _describe_measures(measures, calibration.positive_class)
     if calibration.measured.get("flagged_of_all") is not None:
         yield (
             "on all rows",
@@ -276,6 +273,18 @@ def _calibration_lines(calibration: Calibration) -> Iterator[tuple[str, str]]:
             f"{v:.3f} {moment}" for v, moment in ((before, "before"), (after, "after, on held-out items")) if v is not None
         ]
         yield "P(supported)", f"{calibration.probability.kind}; expected calibration error {', '.join(errors) or 'unknown'}"
+
+
+def _describe_measures(measures: Mapping[str, float | None], positive_class: str) -> str:
+    """Describe a threshold on labeled rows; the names of the measures are those of targets."""
+    kind = next(name for name, value in CLASSES.items() if value == positive_class)
+    parts = []
+    for name, total in (("precision", "selected"), ("recall", "positives")):
+        value, counts = measures[name], f"{measures['hits']:,.0f} of {measures[total]:,.0f}"
+        parts.append(f"{kind}-{name} {'none' if value is None else format(value, '.3f')} ({counts})")
+    f1 = measures["f1"]
+    parts.append(f"{kind}-f1 {'none' if f1 is None else format(f1, '.3f')}")
+    return f"{', '.join(parts)}, {measures['flagged']:.1%} flagged"
 
 
 def print_drift(check: DriftCheck, console: Console) -> None:
@@ -380,7 +389,15 @@ class _ScoreLevel:
 
 
 def print_headline(evaluation: Evaluation, console: Console) -> None:
-    """Print the headline; it fits 80 columns unless names are long."""
+    """Print the quality of the flags, of responses and of sentences, then the comparison of scores."""
+    print_flags(evaluation.flags, console)
+    if evaluation.sentence_flags is not None:
+        print_flags(evaluation.sentence_flags, console)
+    print_scores(evaluation, console)
+
+
+def print_scores(evaluation: Evaluation, console: Console) -> None:
+    """Print AUROC of the scores in at most ten lines; it fits 80 columns unless names are long."""
     lines, table = make_headline(evaluation, console.width)
     for line in lines:
         console.print(Text(line))
@@ -389,7 +406,7 @@ def print_headline(evaluation: Evaluation, console: Console) -> None:
 
 
 def make_headline(evaluation: Evaluation, width: int) -> tuple[list[str], TextTable]:
-    """Make the headline: a line or two on the labels, and a table; together at most ten lines.
+    """Make the comparison of scores: a line or two on the labels, and a table; together at most ten lines.
 
     Args:
         evaluation: The evaluation.

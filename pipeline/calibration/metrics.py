@@ -6,11 +6,11 @@ positive, as in published detectors.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ragassay.pipeline.arrays import Bools, Floats, Ints
+from ragassay.schemas.evaluation import MetricValue
 
 METRICS = (
     "auroc",
@@ -26,23 +26,6 @@ MAX_RESAMPLE_CELLS = 4_000_000
 
 MIN_RECALL = 0.5
 """The paper's minimum recall for the best precision, so that a single lucky row does not decide."""
-
-
-@dataclass(frozen=True)
-class MetricValue:
-    """Value of a metric.
-
-    Attributes:
-        value: The value, 0 to 1.
-        low: Lower end of its bootstrap 95 % interval; None if no interval was computed.
-        high: Upper end.
-        threshold: tau at which the value is reached (supported if score > tau); None for a metric without a threshold.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    threshold: float | None = None
 
 
 def compute_metrics(

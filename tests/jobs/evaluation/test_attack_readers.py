@@ -13,8 +13,8 @@ from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.evaluation.evaluate import ask_reference_model
 from ragassay.jobs.evaluation.labeled_responses import fit_all_partitions, read_member_values, read_partition_stats
+from ragassay.jobs.evaluation.reference_answers import ask_reference_model
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import open_output, read_manifest, write_manifest

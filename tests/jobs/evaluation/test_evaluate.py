@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from ragassay.jobs.evaluation.evaluate import HISTOGRAM_BINS, Evaluation, compute_histogram_edges, evaluate
+from ragassay.jobs.evaluation.evaluate import HISTOGRAM_BINS, compute_histogram_edges, evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import value_to_text
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.verdict.aggregate import list_valid_pairs
+from ragassay.schemas.evaluation import Evaluation
 from tests.chat_server import Serve, completion
 from tests.jobs.conftest import invoke, read_rows, resamples, write_job
 from tests.jobs.evaluation.conftest import DAYS, ITEMS

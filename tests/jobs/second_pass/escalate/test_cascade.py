@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from ragassay.jobs.evaluation.cascade import JUDGED_SHARES, CascadeCurve
-from ragassay.jobs.evaluation.evaluate import Evaluation, evaluate
+from ragassay.jobs.evaluation.cascade import JUDGED_SHARES
+from ragassay.jobs.evaluation.evaluate import evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.tables import print_evaluation
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.calibration.metrics import compute_auroc
+from ragassay.schemas.evaluation import CascadeCurve, Evaluation
 from tests.chat_server import Reply, completion
 from tests.jobs.conftest import invoke, resamples
 from tests.jobs.evaluation.conftest import job

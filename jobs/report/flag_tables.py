@@ -1,0 +1,95 @@
+"""Describe flags against labels: two sentences, the 2x2 table, and the measures next to those of trivial baselines."""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from ragassay.jobs.display.text_table import TextTable, print_table
+from ragassay.jobs.evaluation.labels import Label
+from ragassay.schemas.evaluation import FlagQuality, FlagTable, MetricValue
+
+MEASURES = {"precision": "precision", "recall": "recall", "f1": "F1", "balanced_accuracy": "balanced accuracy"}
+"""Measure -> header of its column."""
+
+
+def print_flags(table: FlagTable, console: Console) -> None:
+    """Print the two sentences, then the tables."""
+    console.print(Text(describe_flags(table), style="bold"), soft_wrap=False)
+    console.print(Text(f"{describe_classes(table)} {describe_baseline(table)}"), soft_wrap=False)
+    console.print()
+    for part in make_flag_tables(table):
+        print_table(part, console)
+
+
+def describe_flags(table: FlagTable) -> str:
+    """Describe in two sentences how many flags are right and how much was missed."""
+    flagged, wrong, name = table.flagged_wrong + table.flagged_correct, table.flagged_wrong + table.missed, _name_wrong(table)
+    verb = "is" if table.flagged_wrong == 1 else "are"
+    hits = f"Of {flagged:,} flagged {table.unit}, {table.flagged_wrong:,} {verb} {name}."
+    if not flagged:
+        hits = f"None of the labeled {table.unit} is flagged."
+    return f"{hits} It missed {table.missed:,} of {wrong:,} {name} ones."
+
+
+def describe_classes(table: FlagTable) -> str:
+    """State the number of labels and what counts as the positive class."""
+    rows = table.flagged_wrong + table.flagged_correct + table.missed + table.passed
+    name = _name_wrong(table)
+    text = f"{rows:,} labeled {table.unit}. The positive class is {name}"
+    return f"{text}: partly wrong responses count as wrong." if Label.PARTIAL in table.wrong_means else f"{text}."
+
+
+def describe_baseline(table: FlagTable) -> str:
+    """Compare F1 of the verdicts with that of the best trivial baseline."""
+    best = max(table.baselines, key=_get_f1)
+    verdicts = f"F1 of the verdicts is {_get_f1(table.verdicts):.2f}"
+    return f"{verdicts}; that of the best trivial baseline ({best.name}) is {_get_f1(best):.2f}."
+
+
+def _get_f1(quality: FlagQuality) -> float:
+    value = quality.measures["f1"]
+    return value.value if value else 0.0
+
+
+def make_flag_tables(table: FlagTable) -> list[TextTable]:
+    """Make the 2x2 table, and the table of measures: a line for the verdicts, then a line per trivial baseline."""
+    wrong = _name_wrong(table)
+    correct = "supported" if table.unit == "sentences" else "correct"
+    return [
+        TextTable(
+            "",
+            [table.unit, f"labeled {wrong}", f"labeled {correct}"],
+            [
+                ["flagged", f"{table.flagged_wrong:,}", f"{table.flagged_correct:,}"],
+                ["not flagged", f"{table.missed:,}", f"{table.passed:,}"],
+            ],
+        ),
+        TextTable(
+            "",
+            [f"flags of {table.unit} by", "flagged", *MEASURES.values()],
+            list(_make_lines(table)),
+        ),
+    ]
+
+
+def _make_lines(table: FlagTable) -> Iterator[list[str]]:
+    for quality in (table.verdicts, *table.baselines):
+        yield [quality.name, f"{quality.flagged:,}", *_format_measures(quality)]
+
+
+def _format_measures(quality: FlagQuality) -> Iterator[str]:
+    for name in MEASURES:
+        yield format_interval(quality.measures[name])
+
+
+def format_interval(measure: MetricValue | None) -> str:
+    """Format a value from 0 to 1 with its interval, to two digits."""
+    if measure is None:
+        return "none"
+    interval = f" [{measure.low:.2f}–{measure.high:.2f}]" if measure.low is not None and measure.high is not None else ""
+    return f"{measure.value:.2f}{interval}"
+
+
+def _name_wrong(table: FlagTable) -> str:
+    return "unsupported" if table.unit == "sentences" else "wrong"
