@@ -92,9 +92,11 @@ class Calibration(Record):
         probability: Map from response scores to P(supported); null without labels.
         sentence_probability: Map from the ensemble scores of sentences to P(supported); null without labels of sentences.
         certificate: Certified precision; null if none was requested.
-        measured: Metric -> value on the labeled rows; `held_out_…` are values on held-out folds.
+        measured: Metric -> value on the labeled rows; `held_out_…` are values on held-out folds;
+            `…_hits` of `…_selected` rows are of the class that the target selects, out of `…_positives` of `…_rows` rows.
         fingerprint: Fingerprint of the scores; a calibration applies only to scores with the same fingerprint.
         languages: ISO 639-1 codes of the languages in which it was measured, sorted; null if they are not recorded.
+        target_met: Whether held-out items reach the target, or a certificate does; null for a target without labels or a level.
     """
 
     DESCRIPTION = "a calibration"
@@ -117,3 +119,4 @@ class Calibration(Record):
     measured: dict[str, float | None]
     fingerprint: dict[str, Any]
     languages: tuple[str, ...] | None = None
+    target_met: bool | None = None

@@ -1,5 +1,6 @@
 """The help panel "Measure": evaluate, calibrate, estimate, compare, agreement, drift."""
 
+import shlex
 import sys
 from typing import Annotated, Any
 
@@ -31,9 +32,13 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.estimate import Estimate
+from ragassay.schemas.evaluation import Evaluation
 from ragassay.schemas.manifest import DriftCheck, Manifest
 
 measure = Panel("Measure")
+
+UNKNOWN_JOB_FILE = "JOB.yaml"
+"""In a printed command, the job file of an output whose members are not those of the default job."""
 
 
 @measure.add("evaluate audit/ --label label --slice tenant")
@@ -62,7 +67,6 @@ def evaluate(
         if explanations:
             _evaluate_explanations(output, settings, labels, label, where, slices, console)
             return
-        from ragassay.jobs.evaluation.evaluate import Evaluation
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
         from ragassay.jobs.report.tables import (
             print_cascade,
@@ -145,16 +149,24 @@ def calibrate(
         str | None,
         typer.Option("--out", metavar="FILE", help="Path to write: the calibration. Default: OUTPUT/calibration.json."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write the calibration even if held-out items miss the target.")
+    ] = False,
 ) -> None:
-    """Fit threshold, weights and probabilities to labels, as a file for `finalize --calibration`."""
+    """Fit threshold, weights and probabilities to labels, as a file for `finalize --calibration`.
+
+    If held-out items miss the target, nothing is written and the exit code is 1.
+    """
     with command_console() as console:
         from ragassay.jobs.evaluation.calibrate import calibrate as run_calibrate
+        from ragassay.jobs.evaluation.calibrate import require_target
         from ragassay.jobs.output.calibration_file import prepare_calibration_target, write_calibration
         from ragassay.jobs.report.tables import print_calibration
         from ragassay.pipeline.calibration.target import parse_target
 
         parsed_target, file = parse_target(target), prepare_calibration_target(open_output(output), out)
-        settings = load_job(config).evaluation
+        job = load_job(config)
+        settings = job.evaluation
         source = make_label_source(label, labels, where, settings)
 
         def run(folder: Folder, manifest: Manifest) -> Calibration:
@@ -170,9 +182,18 @@ def calibrate(
                 )
 
         calibration = read_output(output, run, console)
+        print_calibration(calibration, console)
+        if not force:
+            require_target(calibration, file.address if file.read_existing() else None)
         with name_unwritable(out):
             address = write_calibration(calibration, file)
-        print_calibration(calibration, address, output, console)
+        is_job_of_output = list(job.members.value_kinds) == list(calibration.members)
+        job_file = config if config is not None or is_job_of_output else UNKNOWN_JOB_FILE
+        options = ["--config", job_file] if job_file is not None else []
+        console.print(f"written to {address}; use it with:", markup=False)
+        console.print(shlex.join(["ragassay", "finalize", output, *options, "--calibration", address]), markup=False)
+        if job_file == UNKNOWN_JOB_FILE:
+            console.print(f"note: {UNKNOWN_JOB_FILE} is the job file of the run; give it to `calibrate` with --config.")
 
 
 @measure.add("estimate audit/ --labels reviewed.jsonl")

@@ -2,6 +2,7 @@
 
 import secrets
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -28,7 +29,13 @@ from ragassay.jobs.verdicts.languages import find_measured_languages
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.certify import certify_threshold, min_rows_to_certify
 from ragassay.pipeline.calibration.probability import compute_calibration_error, fit_probability, predict_probabilities
-from ragassay.pipeline.calibration.target import ThresholdTarget, find_best_precision, find_threshold, measure_threshold
+from ragassay.pipeline.calibration.target import (
+    ThresholdTarget,
+    find_best_precision,
+    find_threshold,
+    measure_threshold,
+    parse_target,
+)
 from ragassay.pipeline.errors import ConfigError, FitError, InputError
 from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.member_values import SCORE_COLUMNS, read_scores
@@ -133,7 +140,48 @@ def calibrate(
         if _has_both_classes(rows.is_correct[fitting])
         else None,
         certificate=certificate,
+        target_met=is_target_met(target, measured) if certificate is None else True,
         languages=_measured_languages(rows) or calibration.languages,
+    )
+
+
+def is_target_met(target: ThresholdTarget, measured: Mapping[str, float | None]) -> bool | None:
+    """Return whether held-out items reach a target; None for a target that no labels can miss.
+
+    A target that could not be measured on held-out items, or that selects none of them, is not met.
+    """
+    if target.metric not in ("precision", "recall"):
+        return None
+    value = measured.get(f"held_out_{target.metric}")
+    return value is not None and value >= target.level
+
+
+def require_target(calibration: Calibration, existing: str | None) -> None:
+    """Refuse a calibration that misses its target on held-out items.
+
+    Args:
+        calibration: The calibration, not yet written.
+        existing: Path of an older calibration, which stays as it is; None if there is none.
+
+    Raises:
+        FitError: Held-out items miss the target, or too few items are labeled to hold some out.
+    """
+    if calibration.target_met is not False:
+        return
+    stays = f" {existing} is an older calibration, unchanged." if existing else ""
+    target = parse_target(calibration.target)
+    value, rows = calibration.measured.get(f"held_out_{target.metric}"), calibration.measured.get("held_out_rows")
+    if rows is None:
+        raise FitError(errors.TARGET_UNCHECKED, target=target.text, rows=sum(calibration.rows.values()), stays=stays)
+    total = calibration.measured[f"held_out_{'selected' if target.metric == 'precision' else 'positives'}"]
+    hits = calibration.measured["held_out_hits"]
+    raise FitError(
+        errors.TARGET_NOT_MET,
+        target=target.text,
+        value="nothing selected" if value is None else f"{value:.3f}",
+        hits=int(hits or 0),
+        total=int(total or 0),
+        stays=stays,
     )
 
 

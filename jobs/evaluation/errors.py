@@ -47,6 +47,16 @@ TARGET_UNREACHABLE = Message(
     "no threshold reaches {target} for {kind} responses on these {rows} labeled rows: the best precision is {best:.3f}. Lower "
     "the target, or use better SLMs",
 )
+TARGET_NOT_MET = Message(
+    "calibrate.target-not-met",
+    "TARGET NOT MET: {target}, but held-out items have {value} ({hits} of {total}). No calibration was written.{stays} Lower "
+    "the target, label more items, improve the members, or write it anyway with --force",
+)
+TARGET_UNCHECKED = Message(
+    "calibrate.target-unchecked",
+    "TARGET NOT MET: {target} can't be checked, {rows} labeled rows are too few to hold some out. No calibration was "
+    "written.{stays} Label more items of both classes, or write it anyway with --force",
+)
 NO_ROW = Message(
     "estimate.no-row",
     "output {output} has no scored row to estimate from (--where excludes {excluded:,}): change --where, or score rows first",

@@ -129,7 +129,8 @@ def measure_threshold(
         threshold: tau, or a threshold per response.
 
     Returns:
-        precision, recall and f1 (None if no row is selected, or no row is of the class), and the share flagged.
+        precision, recall and f1 (None if no row is selected, or no row is of the class), the share flagged,
+        and the counts behind them.
     """
     passed = scores > threshold
     predicted, actual = (passed, supported) if positive_class == SUPPORTED else (~passed, ~supported)
@@ -139,4 +140,8 @@ def measure_threshold(
         "recall": hits / positives if positives else None,
         "f1": 2 * hits / (selected + positives) if selected + positives else None,
         "flagged": float(1 - passed.mean()),
+        "hits": hits,
+        "selected": selected,
+        "positives": positives,
+        "rows": float(len(passed)),
     }

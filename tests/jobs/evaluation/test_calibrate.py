@@ -1,6 +1,7 @@
 """`calibrate` on an output where SLM `a` recognizes support and SLM `b` is noise, and what `finalize` makes of it."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from ragassay.jobs.evaluation.calibrate import calibrate
+from ragassay.jobs.evaluation.calibrate import calibrate, require_target
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.calibration_file import load_calibration, prepare_calibration_target, write_calibration
 from ragassay.jobs.output.manifest import read_manifest
@@ -160,11 +161,32 @@ def test_calibrate_reads_reviewed_sentences(scored: Path, tmp_path: Path) -> Non
     pq.write_table(filled, tmp_path / "reviewed.parquet")
     done = invoke(
         "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target", "flag-recall>=0.8",
-        "--out", tmp_path / "c.json",
+        "--out", tmp_path / "c.json", "--force",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "expected calibration error" in done.stdout and f"--calibration {tmp_path}/c.json" in done.stdout
+    assert "expected calibration error" in done.stdout and f"--calibration {tmp_path}/c.json" in done.stdout.replace("\n", " ")
     assert json.loads((tmp_path / "c.json").read_text())["label"] == "supported"
+
+
+def test_a_target_that_held_out_items_miss_writes_nothing(scored: Path, tmp_path: Path) -> None:
+    file = tmp_path / "new.json"
+    command = ("calibrate", scored, "--label", "label", "--target", "supported-precision>=0.9", "--out", file)
+    missed = invoke(*command)
+    assert missed.returncode == 1 and "error[calibrate.target-not-met]: TARGET NOT MET" in missed.stderr
+    assert "TARGET NOT MET" in missed.stdout and "finalize" not in missed.stdout and not file.exists()
+    forced = invoke(*command, "--force")
+    assert forced.returncode == 0 and "TARGET NOT MET" in forced.stdout
+    assert Calibration.from_json(file.read_text()).target_met is False
+
+
+def test_the_printed_command_runs_as_it_is(without_ray: None, scored: Path, tmp_path: Path) -> None:
+    config = tmp_path / "my job.yaml"
+    config.write_text(json.dumps(job().model_dump(mode="json", exclude_unset=True)))
+    done = invoke("calibrate", scored, "--label", "label", "--target", "flag-f1", "--threshold-only", "--config", config)
+    command = shlex.split(done.stdout.splitlines()[-1])
+    assert command[:2] == ["ragassay", "finalize"] and str(config) in command
+    again = invoke(*command[1:])
+    assert again.returncode == 0, again.stderr
 
 
 def test_two_labeled_rows_are_enough(scored_once: Path, tmp_path: Path) -> None:
@@ -174,3 +196,7 @@ def test_two_labeled_rows_are_enough(scored_once: Path, tmp_path: Path) -> None:
     )
     calibration = run(scored_once, "supported-f1", LabelSource("review", file=str(tmp_path / "labels.parquet")))
     assert calibration.rows == {"correct": 1, "wrong": 1} and calibration.measured["ece_after"] is None
+    unchecked = run(scored_once, "flag-recall>=0.5", LabelSource("review", file=str(tmp_path / "labels.parquet")))
+    assert unchecked.target_met is False
+    with raises("calibrate.target-unchecked"):
+        require_target(unchecked, None)

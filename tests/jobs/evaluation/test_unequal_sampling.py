@@ -33,7 +33,7 @@ def test_unequal_sampling_is_noted_and_not_certified(
     scored: Path, tmp_path: Path, probabilities: Probabilities, is_unequal: bool
 ) -> None:
     labels = write(scored, tmp_path / "r.jsonl", probabilities)
-    calibrate = ("calibrate", scored, "--labels", labels, "--target", "supported-precision>=0.5", "--threshold-only")
+    calibrate = ("calibrate", scored, "--labels", labels, "--target", "supported-precision>=0.5", "--threshold-only", "--force")
     for command in (
         ("evaluate", scored, "--labels", labels, *resamples(tmp_path, 0)),
         ("evaluate", scored, "--labels", labels, *resamples(tmp_path, 0), "--all"),

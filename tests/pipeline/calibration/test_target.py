@@ -56,7 +56,12 @@ def test_thresholds_equal_those_computed_by_hand() -> None:
     assert find_threshold(parse_target("supported-f1"), SCORES, LABELS) == pytest.approx(0.15)  # 8/9 against 6/7
     assert find_threshold(parse_target("flag-precision>=0.9"), SCORES, LABELS) == pytest.approx(0.15)  # 1 of 1
     assert find_threshold(parse_target("flag-recall>=0.9"), SCORES, LABELS) == pytest.approx(0.35)  # 2 of 3
-    by_hand = {"precision": 0.8, "recall": 1.0, "f1": 8 / 9, "flagged": pytest.approx(1 / 6)}
+    by_hand = {"precision": 0.8, "recall": 1.0, "f1": 8 / 9, "flagged": pytest.approx(1 / 6)} | {
+        "hits": 4,
+        "selected": 5,
+        "positives": 4,
+        "rows": 6,
+    }
     assert measure_threshold("supported", SCORES, LABELS, 0.15) == by_hand
     assert measure_threshold("hallucinated", SCORES, LABELS, 0.05)["precision"] is None
 
