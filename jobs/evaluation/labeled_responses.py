@@ -32,7 +32,7 @@ from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs, read_logprobs, read_members, read_scores
 from ragassay.pipeline.text.words import collect_words, compute_context_share, extract_words
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
-from ragassay.schemas.columns import SUPPORTED, Status
+from ragassay.schemas.columns import SUPPORTED, Status, is_flagged
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
 
@@ -293,7 +293,7 @@ def _collect(
         )  # an output may lack texts
         collector.add_array("words", np.array([len(extract_words(response or ""))]))
         collector.add_array("overlap", np.array([compute_context_share(response or "", context_words)]))
-        collector.add_array("sentence flag", [np.nan if s["flagged"] is None else s["flagged"] for s in sentences])
+        collector.add_array("sentence flag", [np.nan if s["state"] is None else is_flagged(s) for s in sentences])
         collector.add_array("sentence words", np.array([len(extract_words(text)) for text in sentence_texts]))
         collector.add_array(
             "sentence overlap", np.array([compute_context_share(text, context_words) for text in sentence_texts])

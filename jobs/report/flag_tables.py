@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ragassay.jobs.display.text_table import TextTable, print_table
+from ragassay.jobs.evaluation.flag_quality import FLAG_EVERYTHING
 from ragassay.jobs.evaluation.labels import Label
 from ragassay.schemas.evaluation import FlagQuality, FlagTable, MetricValue
 
@@ -41,10 +42,9 @@ def describe_classes(table: FlagTable) -> str:
 
 
 def describe_baseline(table: FlagTable) -> str:
-    """Compare F1 of the verdicts with that of the best trivial baseline."""
-    best = max(table.baselines, key=_get_f1)
-    verdicts = f"F1 of the verdicts is {_get_f1(table.verdicts):.2f}"
-    return f"{verdicts}; that of the best trivial baseline ({best.name}) is {_get_f1(best):.2f}."
+    """Compare F1 of the verdicts with that of the best trivial baseline that flags as many rows."""
+    best = max((quality for quality in table.baselines if quality.name != FLAG_EVERYTHING), key=_get_f1)
+    return f"F1 of the verdicts is {_get_f1(table.verdicts):.2f}; as many flags by the {best.name} have {_get_f1(best):.2f}."
 
 
 def _get_f1(quality: FlagQuality) -> float:
