@@ -2,7 +2,7 @@
 
 from ragassay.pipeline.errors import Message
 
-NO_MAPPING = Message("config.no-mapping", "{kind} {path} must be a mapping such as 'key: value', not a {type}")
+NO_MAPPING = Message("config.no-mapping", "{kind} {path} must be a mapping such as 'key: value', not {type}")
 UNREADABLE = Message("config.unreadable", "{kind} {path} can't be read: {reason}")
 NO_YAML = Message("config.no-yaml", "{kind} {path} is not valid YAML: {reason}")
 NO_ANSWER = Message(
@@ -38,7 +38,9 @@ NOT_OPENABLE = Message("path.not-openable", "{uri!r} is not a path or URI that c
 IS_FOLDER = Message("path.is-folder", "{path} is a folder: name a file in it")
 NOT_WRITABLE = Message("path.not-writable", "{path} can't be written: {reason}. Name another file")
 EXISTS = Message("path.exists", "{path} already exists, and files are never overwritten: name another file, or move this one")
-NO_PARQUET = Message("path.no-parquet", "{path} can't be read as Parquet{hint}: {reason}")
+FILE_MISSING = Message("path.missing", "{path} does not exist{hint}: correct the path")
+UNREADABLE_FILE = Message("path.unreadable", "{path} can't be read as {format}{hint}: {reason}")
+UNREADABLE_ROWS = Message("path.unreadable-rows", "{path}: {rows} row(s) can't be read, the first is {reason}: correct them")
 LACKS_COLUMNS = Message("path.lacks-columns", "{path} has no column(s) {columns}{hint}. Available: {known}")
 NO_BUCKET = Message("path.no-bucket", "{path} can't be written: the bucket {bucket!r} does not exist")
 INVALID = Message("config.invalid", "{file}: {count} fault(s)\n{lines}")

@@ -12,6 +12,7 @@ from ragassay.jobs.api.resolve_settings import resolve_answer_settings
 from ragassay.jobs.api.row_stages import make_row_stages
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, resolve_dtypes
+from ragassay.jobs.input.passages import read_passages
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
 
@@ -84,12 +85,19 @@ def _make_table(answers: Sequence[Mapping[str, Any]], columns: Columns, needs_qu
     if columns.row_id:
         ids = data[columns.row_id]
         data[columns.row_id] = [f"answer {i}" if row_id is None else str(row_id) for i, row_id in enumerate(ids, 1)]
-    data[columns.context] = [[value] if isinstance(value, str) else value for value in data[columns.context]]
     types = {columns.context: pa.list_(pa.string())}
     try:
+        data[columns.context] = _split_contexts(data[columns.context], columns.passage_separator)
         return pa.table({name: pa.array(values, types.get(name, pa.string())) for name, values in data.items()})
     except UnicodeEncodeError as error:
         raise InputError(errors.NO_UNICODE, character=error.object[error.start]) from error
+
+
+def _split_contexts(values: Sequence[Any], separator: str | None) -> list[Any]:
+    """Split the contexts that are one string into passages, as a run does."""
+    strings = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
+    passages = read_passages(strings, separator).context.to_pylist()
+    return [split if isinstance(value, str) else value for value, split in zip(values, passages, strict=True)]
 
 
 def _name_answer(number: int, total: int) -> str:

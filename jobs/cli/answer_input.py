@@ -9,6 +9,27 @@ from ragassay.jobs.cli import errors
 from ragassay.pipeline.errors import InputError
 
 STDIN = "-"
+TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+
+
+def read_answers(path: str | None, encoding: str) -> list[dict[str, Any]]:
+    """Read answers: the rows of a CSV, TSV or Parquet file, or JSON objects from any other file or standard input.
+
+    Args:
+        path: The file; None or `-` is standard input.
+        encoding: Encoding of CSV and TSV files without a byte order mark.
+
+    Raises:
+        InputError: There is no answer, or one can't be read.
+    """
+    if path is None or not path.lower().endswith(TABLE_SUFFIXES):
+        return parse_answers(*read_text(path))
+    from ragassay.jobs.input.user_table import read_user_table
+
+    answers: list[dict[str, Any]] = read_user_table(path, encoding=encoding).to_pylist()
+    if not answers:
+        raise InputError(errors.EMPTY_FILE, file=path)
+    return answers
 
 
 def read_text(path: str | None) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import typer
 
 from ragassay.jobs.cli import errors
-from ragassay.jobs.cli.answer_input import parse_answers, read_text
+from ragassay.jobs.cli.answer_input import read_answers
 from ragassay.jobs.cli.console import command_console
 from ragassay.jobs.cli.options import Calibration, Config
 from ragassay.jobs.cli.panels import Panel
@@ -24,7 +24,8 @@ def check(
         str | None,
         typer.Argument(
             metavar="[FILE]",
-            help="JSON objects with question, context and response. Default: the options below, or standard input.",
+            help="Question, context and response: JSON objects, or rows of CSV, TSV or Parquet. Default: the options below, or "
+            "standard input.",
         ),
     ] = None,
     question: Annotated[str | None, typer.Option("--question", metavar="TEXT", help="Question of the user.")] = None,
@@ -51,6 +52,7 @@ def check(
 ) -> None:
     """Check single answers and show the score and best passage of each sentence."""
     with command_console() as console:
+        _disable_pandas_in_pyarrow()
         from ragassay.jobs.api.check import check_answers
         from ragassay.jobs.api.progress import show_progress, silence_stderr
         from ragassay.jobs.api.select_job import select_job
@@ -64,8 +66,7 @@ def check(
             values = {columns.question: question, columns.context: context, columns.response: response}
             answers = [{name: value for name, value in values.items() if value is not None}]
         else:
-            answers = parse_answers(*read_text(file))
-        _disable_pandas_in_pyarrow()
+            answers = read_answers(file, job.input.csv_encoding)
         with silence_stderr() if job.members.local_pools else nullcontext() as stream, show_progress(stream=stream) as progress:
             checked_answers = check_answers(job, answers, history, calibration, progress.report_step)
         if as_json:

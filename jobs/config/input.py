@@ -1,8 +1,9 @@
 """The section `input` of a job file: what the input is and how its rows are read."""
 
+import codecs
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragassay.jobs.config.section import Section
@@ -17,6 +18,8 @@ class Columns(Section):
         response: Column of the response; strings.
         messages: Column of a conversation, instead of those three: lists of structs with role and content, or JSON.
         passage_roles: Roles whose turns contain the passages; the first of these roles that a conversation has is read.
+        passage_separator: Text between the passages of a context that is one string and not JSON, such as `" || "`; null reads
+            one passage.
         row_id: Column of the row's id; used if it exists. null makes ids from file and row number.
     """
 
@@ -25,6 +28,7 @@ class Columns(Section):
     response: str = "response"
     messages: str | None = None
     passage_roles: tuple[str, ...] = Field(("tool", "system"), min_length=1)
+    passage_separator: str | None = Field(None, min_length=1)
     row_id: str | None = "row_id"
 
     @property
@@ -69,6 +73,7 @@ class InputConfig(Section):
             reads all rows if OUTPUT contains none of the table.
         catalog: Properties of an Iceberg catalog, in addition to pyiceberg's own configuration.
         redact: Your function, `module:function`, that is applied to question, passages and response when they are read.
+        csv_encoding: Encoding of CSV and TSV files without a byte order mark, such as cp1252.
         on_bad_file: stop at an unreadable Parquet file, or skip it and score the rest.
     """
 
@@ -79,6 +84,7 @@ class InputConfig(Section):
     since: int | None = Field(None, ge=0)
     catalog: dict[str, str] = Field(default_factory=dict)
     redact: str | None = Field(None, pattern=r"^[\w.]+:\w+$")
+    csv_encoding: str = "utf-8"
     on_bad_file: Literal["stop", "skip"] = "stop"
 
     @property
@@ -90,6 +96,16 @@ class InputConfig(Section):
     def skips_bad_files(self) -> bool:
         """Whether an unreadable file is skipped."""
         return self.on_bad_file == "skip"
+
+    @field_validator("csv_encoding")
+    @classmethod
+    def _is_known_encoding(cls, name: str) -> str:
+        try:
+            return codecs.lookup(name).name
+        except LookupError as error:
+            raise PydanticCustomError(
+                "config.unknown-encoding", "no encoding is named {name}: give one such as utf-8 or cp1252", {"name": name}
+            ) from error
 
     @model_validator(mode="after")
     def _preset_brings_its_columns(self) -> "InputConfig":

@@ -75,10 +75,44 @@ def list_faults(error: ValidationError, model: type[BaseModel]) -> list[dict[str
             text = "unknown key; " + (f"did you mean {close}?" if close else f"known keys: {', '.join(known)}")
         if code.startswith("union_tag"):
             location = (*location, fault["ctx"]["discriminator"].strip("'"))
-            text = text if code == "union_tag_invalid" else "Field required"
+            expected = fault["ctx"].get("expected_tags")
+            text = f"unknown kind: give one of {expected}" if expected else "is required"
+        text = "is required" if code == "missing" else _describe_type_fault(code, fault["input"]) or text
+        text = text.replace("Input should be", "must be")
         key = ".".join(map(str, _key_path(model, location))) or "job"
         result.append({**fields, "key": key, "code": code, "text": text})
     return result
+
+
+_EXPECTED = {
+    "tuple": "a list", "list": "a list", "set": "a list", "frozen_set": "a list", "dict": "a mapping", "model": "a mapping",
+    "string": "a text", "int": "a whole number", "float": "a number", "bool": "true or false", "none_required": "null",
+}  # fmt: skip
+"""Beginning of a pydantic code -> the expected type in YAML's words."""
+
+
+def _describe_type_fault(code: str, value: Any) -> str | None:
+    """Describe a value of a wrong type in YAML's words; None for other faults."""
+    kind, _, fault = code.partition("_")
+    kind, fault = ("none_required", "type") if code == "none_required" else (kind, fault)
+    if code == "int_from_float":
+        fault = "type"
+    if kind not in _EXPECTED or fault not in ("type", "parsing", "attributes_type"):
+        return None
+    return f"must be {_EXPECTED[kind]}, not {describe_value(value)}"
+
+
+def describe_value(value: Any) -> str:
+    """Name the type of a value in YAML's words. A text is not shown: it may be a secret."""
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, dict):
+        return "a mapping"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"the number {value}" if isinstance(value, int | float) else "a text"
 
 
 def _find_similar_key(key: str, known: list[str], model: type[BaseModel]) -> str | None:

@@ -7,7 +7,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from ragassay.jobs import errors
-from ragassay.jobs.config.job_text import list_faults, parse_yaml
+from ragassay.jobs.config.job_text import describe_value, list_faults, parse_yaml
 from ragassay.pipeline.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -33,7 +33,7 @@ def read_settings(path: str, kind: str) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(errors.NO_YAML, kind=kind, path=path, reason=error) from error
     if not isinstance(data, dict | None):
-        raise ConfigError(errors.NO_MAPPING, kind=kind, path=path, type=type(data).__name__)
+        raise ConfigError(errors.NO_MAPPING, kind=kind, path=path, type=describe_value(data))
     return data or {}
 
 

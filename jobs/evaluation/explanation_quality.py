@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from ragassay.jobs.evaluation.label_table import SPAN_COLUMNS, list_sentence_truth, load_labels, map_response_labels
 from ragassay.jobs.evaluation.labels import Label, LabelSource
+from ragassay.jobs.input.user_table import read_user_table
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored, value_to_text
 from ragassay.jobs.output.sidecar_dataset import open_explanations
 from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.second_pass.explain.stored_explanations import read_explanations
-from ragassay.jobs.storage.folder import Folder, read_user_table
+from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanation_columns import AnswerStatus

@@ -20,8 +20,9 @@ from ragassay.jobs.evaluation.labels import (
     is_review_file,
     parse_labels,
 )
+from ragassay.jobs.input.user_table import read_user_table
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
-from ragassay.jobs.storage.folder import open_file_folder, read_user_table
+from ragassay.jobs.storage.folder import open_file_folder
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.review import MIN_PROBABILITY, ReviewLabel, ReviewLine
 

@@ -19,6 +19,9 @@ MIN_QUESTION_SHARE = 0.2  # share of texts ending with "?" from which on a colum
 MIN_WORDS = 2.0  # mean words per text below which a column is a category
 CLOSE_RATES = 3.0
 """Difference of name ratings below which another column is reported as an alternative; different lists differ by about 10."""
+SEPARATORS = ("|||", " || ", "\n---\n", "\n***\n", "\n===\n", "<sep>", "[SEP]", " ### ")
+"""Usual separators of passages in one text."""
+MIN_SEPARATED_SHARE = 0.3  # share of contexts that contain a separator; a context may have only one passage
 MIN_ANSWERED_SHARE = 0.5  # share of rows that must contain a conversation with an answer
 
 
@@ -83,6 +86,18 @@ def choose_columns(columns: Sequence[Column]) -> dict[ColumnRole, ColumnChoice]:
         share = None
     names = {column.name for column in chosen.values()}
     return {r: _explain_choice(c, r, share, [o.name for o in usable[r] if o.name not in names]) for r, c in chosen.items()}
+
+
+def choose_separator(column: Column) -> ColumnChoice | None:
+    """Choose the text between the passages of a context that is one text and not JSON; None if it has no usual one."""
+    texts = (
+        [] if column.is_list else [text for text, value in zip(column.filled, column.decoded, strict=False) if value is None]
+    )
+    for separator in SEPARATORS:
+        share = mean([separator in text for text in texts])
+        if share >= MIN_SEPARATED_SHARE:
+            return ColumnChoice("passage_separator", separator, [f"{share:.0%} of the contexts contain it"])
+    return None
 
 
 def _mean_shared_words(response: Column, context: Column) -> float | None:

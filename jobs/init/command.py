@@ -18,12 +18,14 @@ from ragassay.jobs.init import errors
 from ragassay.jobs.init.inspect_logs import Findings, inspect_logs
 from ragassay.jobs.init.inspect_traces import inspect_traces
 from ragassay.jobs.init.names import quote_name, quote_names
-from ragassay.jobs.input import check_logs
+from ragassay.jobs.input import Logs, check_logs
+from ragassay.jobs.input.delimited import DelimitedView
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import InputError, OutputError
 
 GIB = 1 << 30
+MAX_FILES_SHOWN = 5  # files with rows that can't be read
 SCHEMA = "job.schema.json"
 """Schema next to a job file, for editors; `ragassay schema` prints it."""
 
@@ -153,10 +155,24 @@ def _describe(findings: Findings, machine: Machine) -> Iterator[tuple[str, str]]
         yield "labels", quote_names(findings.labels)
     if findings.slices:
         yield "slices", quote_names(findings.slices)
+    yield from (("in doubt", fault) for fault in _describe_faults(findings.files))
     if findings.files.unreadable:
         yield "in doubt", f"{len(findings.files.unreadable)} file(s) can't be read; a run fails on them (input.on_bad_file)"
     gpus = f"{len(machine.gpus)} GPU(s) of {min(machine.gpus):.0f} GiB" if machine.gpus else "no usable GPU"
     yield "machine", f"{machine.cores} cores, {machine.memory:.0f} GiB of memory, {gpus}"
+
+
+def _describe_faults(logs: Logs) -> Iterator[str]:
+    """Name the files with rows that can't be read, and the first of these rows."""
+    files = [file for file in logs.files if file.faults[0]]
+    for file in files[:MAX_FILES_SHOWN]:
+        count, reason = file.faults
+        also = f", and {count - 1:,} more row(s)" if count > 1 else ""
+        is_encoded = isinstance(file.view, DelimitedView) and "UTF-8" in str(reason)
+        hint = "; set input.csv_encoding, such as cp1252" if is_encoded else ""
+        yield f"{file.path}, {reason}{also}{hint}. A run gives them the status unreadable"
+    if len(files) > MAX_FILES_SHOWN:
+        yield f"{len(files) - MAX_FILES_SHOWN:,} more files have rows that can't be read"
 
 
 def _next_commands(findings: Findings, path: str) -> Iterator[str]:

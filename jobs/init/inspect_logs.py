@@ -8,7 +8,7 @@ import pyarrow as pa
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.labels import LabelSource, parse_labels
 from ragassay.jobs.init import errors
-from ragassay.jobs.init.choose_columns import ColumnChoice, choose_columns, choose_conversation
+from ragassay.jobs.init.choose_columns import ColumnChoice, choose_columns, choose_conversation, choose_separator
 from ragassay.jobs.init.names import (
     LABEL_WORDS,
     ColumnRole,
@@ -89,7 +89,11 @@ def inspect_logs(uri: str) -> Findings:
     rows = sum(file.rows or 0 for file in logs.files)
     row_id = _choose_row_id(logs, rows, columns, {choice.column for choice in chosen})
     no_question = ColumnChoice(ColumnRole.QUESTION, None, ["no column fits by name or content"])
-    choices = [*([] if conversation or ColumnRole.QUESTION in by_role else [no_question]), *chosen, row_id]
+    separators = [
+        choose_separator(c) for c in columns if c.name == (conversation is None and by_role[ColumnRole.CONTEXT].column)
+    ]
+    named = [*([] if conversation or ColumnRole.QUESTION in by_role else [no_question]), *chosen]
+    choices = [*named, *filter(None, separators), row_id]
     texts = {role: read for choice in chosen for role, read in choice.texts.items()}
     questions = texts.get(ColumnRole.QUESTION)
     labels = _find_labels(columns)

@@ -37,6 +37,8 @@ class LogFile:
         error: Why the file can't be read.
         mtime: Time of the last write, in nanoseconds since 1970; None if the store does not provide it.
         view: How to read the file if its path is not enough; None selects the format by the file's suffix.
+        faults: Number of rows that can't be read by themselves, and the reason of the first one.
+        encoding: Encoding of a CSV or TSV file without a byte order mark.
     """
 
     path: str
@@ -51,6 +53,8 @@ class LogFile:
     error: str | None = None
     mtime: int | None = None
     view: "FileView | None" = None
+    faults: tuple[int, str | None] = (0, None)
+    encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
         """Remove secrets from the error: it comes from a library, may quote a whole URI, and is stored in the manifest."""

@@ -69,7 +69,8 @@ def find_logs(uri: str, source: InputConfig = InputConfig(), runs: ListRuns = tu
     names = " or ".join(suffixes)
     advice = f"write logs as {kinds}, with names that end in {names}; for traces, set a preset (docs/how-to/inputs.md)"
     logs = find_files(uri, suffixes, advice)
-    files = unify_column_types(inspect_files(logs.fs, logs.files))
+    found = [replace(file, encoding=source.csv_encoding) for file in logs.files]
+    files = unify_column_types(inspect_files(logs.fs, found))
     readable = [file for file in files if file.error is None]
     return replace(logs, files=readable, unreadable=[file for file in files if file.error is not None])
 

@@ -10,13 +10,14 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input.arrow import ARROW
+from ragassay.jobs.input.delimited import DELIMITED
 from ragassay.jobs.input.files import FileFormat, LogFile, LogReader
 from ragassay.jobs.input.jsonl import JSON_LINES
 from ragassay.jobs.input.parquet import PARQUET, open_parquet
 from ragassay.jobs.storage.folder import READER_THREADS
 from ragassay.jobs.storage.store_retries import FILE_ERROR_CODES, is_store_error, store_error
 
-FORMATS = (PARQUET, *JSON_LINES, ARROW)
+FORMATS = (PARQUET, *JSON_LINES, *DELIMITED, ARROW)
 """To add a format, add it here."""
 
 

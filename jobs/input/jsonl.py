@@ -1,34 +1,29 @@
 """Read JSON Lines. A line that is not a JSON object becomes a row with an error."""
 
-import io
 import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import FAULT_COLUMN, FileFormat, LogFile
 from ragassay.jobs.input.json_types import MAX_KEYS, ObservedType, convert_value
+from ragassay.jobs.input.text_lines import (
+    BOM,
+    FirstFault,
+    LineGroup,
+    LineGroups,
+    find_compression,
+    open_bytes,
+    with_compressions,
+)
 
-LINE_GROUP_BYTES = 16 << 20
-"""Approximate size of a row group. Each row group can be read separately, from its first line."""
-
-_BUFFER = 1 << 20
-_BOM = b"\xef\xbb\xbf"
 _MAX_SAFE_BRACKETS = 200  # with more brackets, a line may be nested too deeply to serialize
-
-
-class LineGroup(NamedTuple):
-    """Consecutive lines: offset in bytes and number (from 1) of the first line, and the number of lines that are not blank."""
-
-    offset: int
-    first_line: int
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -52,13 +47,13 @@ class JsonLinesView:
 class _JsonLinesReader:
     def __init__(self, fs: pafs.FileSystem, path: str, view: JsonLinesView) -> None:
         self._fs, self._path, self._view = fs, path, view
-        self.row_group_sizes = [stretch.rows for stretch in view.line_groups]
+        self.row_group_sizes = [group.rows for group in view.line_groups]
 
     def read_batches(self, row_group: int, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         line_group, schema = self._view.line_groups[row_group], self._view.schema
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns if name in schema.names])
-        with _open_stream(self._fs, self._path) as stream:
+        with open_bytes(self._fs, self._path) as stream:
             if line_group.offset:
                 stream.seek(line_group.offset)
             numbered_lines = islice(_read_lines(stream, line_group.first_line), line_group.rows)
@@ -110,48 +105,34 @@ def _read_lines(stream: IO[bytes], number: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_blank(line: bytes) -> bool:
-    return not line.removeprefix(_BOM).strip()
-
-
-@contextmanager
-def _open_stream(fs: pafs.FileSystem, path: str) -> Iterator[IO[bytes]]:
-    if path.lower().endswith(".gz"):
-        with fs.open_input_stream(path, compression="gzip") as packed:
-            yield io.BufferedReader(packed, _BUFFER)
-        return
-    with fs.open_input_file(path) as source:
-        yield io.BufferedReader(source, _BUFFER)
+    return not line.removeprefix(BOM).strip()
 
 
 def _inspect(fs: pafs.FileSystem, file: LogFile) -> LogFile:
     """Infer the types, find the row groups and compute a digest of all bytes, in one pass."""
-    observed, digest = ObservedType(), blake2b(digest_size=16)
-    line_groups: list[LineGroup] = []
-    offset, start, first_line, rows = 0, 0, 1, 0
-    is_compressed = file.fs_path.lower().endswith(".gz")  # compressed files are read only from the beginning
-    with _open_stream(fs, file.fs_path) as stream:
+    observed, digest, offset, faults = ObservedType(), blake2b(digest_size=16), 0, FirstFault()
+    groups = LineGroups(can_seek=find_compression(file.fs_path) is None)
+    with open_bytes(fs, file.fs_path) as stream:
         for number, line in enumerate(iter(stream.readline, b""), start=1):
             digest.update(line)
             offset += len(line)
             if not _is_blank(line):
-                observed.add(parse_line(number, line)[0])
-                rows += 1
-            if offset - start >= LINE_GROUP_BYTES and not is_compressed:
-                line_groups.append(LineGroup(start, first_line, rows))
-                start, first_line, rows = offset, number + 1, 0
-    if rows:
-        line_groups.append(LineGroup(start, first_line, rows))
-    line_groups = [stretch for stretch in line_groups if stretch.rows]
+                value, fault = parse_line(number, line)
+                observed.add(value)
+                faults.add(fault)
+            groups.add(not _is_blank(line), offset, number + 1)
+    line_groups = groups.finish()
     if len(observed.fields) > MAX_KEYS:
         raise pa.ArrowInvalid(f"its objects have more than {MAX_KEYS} different keys, and each would be a column")
     schema = pa.schema([(name, column.to_arrow()) for name, column in observed.fields.items()])
     return replace(
         file,
-        rows=sum(stretch.rows for stretch in line_groups),
+        rows=sum(group.rows for group in line_groups),
         schema=schema,
         row_groups=len(line_groups),
         digest=digest.hexdigest(),
-        view=JsonLinesView(schema, tuple(line_groups)),
+        faults=faults.counted,
+        view=JsonLinesView(schema, line_groups),
     )
 
 
@@ -177,4 +158,4 @@ def _use_text_columns(file: LogFile, names: Collection[str]) -> LogFile:
     return replace(file, schema=schema, view=replace(file.view, schema=schema))
 
 
-JSON_LINES = tuple(FileFormat("JSON Lines", suffix, _inspect) for suffix in (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"))
+JSON_LINES = tuple(FileFormat("JSON Lines", suffix, _inspect) for suffix in with_compressions(".jsonl", ".ndjson"))

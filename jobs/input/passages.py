@@ -49,7 +49,7 @@ def can_be_context(kind: pa.DataType) -> bool:
     return is_text(inner) or (pa.types.is_struct(inner) and bool(_text_paths(inner)))
 
 
-def read_passages(array: pa.Array) -> PassageColumn:
+def read_passages(array: pa.Array, separator: str | None = None) -> PassageColumn:
     """Read a column of contexts.
 
     A string is one passage, or the passages of a JSON list or object. A list of strings is unchanged. A list of structs is
@@ -57,6 +57,7 @@ def read_passages(array: pa.Array) -> PassageColumn:
 
     Args:
         array: Array of a type that `can_be_context`.
+        separator: Text between the passages of a string that is not JSON; None reads one passage.
     """
     array = to_plain(array)
     kind = array.type
@@ -67,7 +68,7 @@ def read_passages(array: pa.Array) -> PassageColumn:
     context, bad = to_strings(array)
     if is_list(context.type):
         return PassageColumn(context, pa.nulls(len(context), TEXT_LIST), bad)
-    return _read_strings(context, bad)
+    return _read_strings(context, bad, separator)
 
 
 def documents_to_columns(rows: Sequence[Sequence[Document | None] | None]) -> tuple[pa.Array, pa.Array]:
@@ -77,8 +78,13 @@ def documents_to_columns(rows: Sequence[Sequence[Document | None] | None]) -> tu
     return pa.array(context, TEXT_LIST), pa.array([row if row and any(row) else None for row in ids], TEXT_LIST)
 
 
-def _read_strings(array: pa.Array, bad: list[int]) -> PassageColumn:
-    if not pc.any(pc.match_substring_regex(array, r"^[ \t\r\n]*[\[{]")).as_py():
+def split_passages(text: str, separator: str) -> list[str]:
+    """Split a text into passages without the white space around them; empty ones are left out."""
+    return [passage.strip() for passage in text.split(separator) if passage.strip()]
+
+
+def _read_strings(array: pa.Array, bad: list[int], separator: str | None) -> PassageColumn:
+    if separator is None and not pc.any(pc.match_substring_regex(array, r"^[ \t\r\n]*[\[{]")).as_py():
         return PassageColumn(wrap_in_lists(array), pa.nulls(len(array), TEXT_LIST), bad)
     rows: list[Sequence[Document | None] | None] = []
     invalid_json = []
@@ -88,7 +94,9 @@ def _read_strings(array: pa.Array, bad: list[int]) -> PassageColumn:
             documents = None if text is None else parse_documents(parse_json(text))
         except ValueError:
             invalid_json.append(number)
-        rows.append([Document(text)] if documents is None and text is not None else documents)
+        if documents is None and text is not None:
+            documents = [Document(text)] if separator is None else list(map(Document, split_passages(text, separator)))
+        rows.append(documents)
     return PassageColumn(*documents_to_columns(rows), bad, invalid_json)
 
 

@@ -128,7 +128,7 @@ def to_logs_table(
 def _read_columns(batch: pa.RecordBatch, columns: Columns, faults: dict[int, str]) -> dict[str, pa.Array]:
     """Read our text columns, and add the rows that can't be read to `faults`."""
     size, names = batch.num_rows, set(batch.schema.names)
-    passages = read_passages(batch[columns.context]) if columns.context in names else None
+    passages = read_passages(batch[columns.context], columns.passage_separator) if columns.context in names else None
     data = {
         "context": passages.context if passages else pa.nulls(size, TEXT_LIST),
         "passage_ids": passages.ids if passages else pa.nulls(size, TEXT_LIST),

@@ -54,7 +54,8 @@ def _languages(splitting: SplittingConfig) -> str | list[str] | None:
 def _column_identity(columns: Columns) -> dict[str, Any]:
     """Return the names of the columns that are read."""
     unused = {"messages", "passage_roles"} if columns.messages is None else {"question", "context", "response"}
-    return columns.model_dump(mode="json", exclude=unused)
+    identity: dict[str, Any] = columns.model_dump(mode="json", exclude=unused)
+    return {name: value for name, value in identity.items() if name != "passage_separator" or value is not None}
 
 
 def _model_identity(model: Slm | UncertaintyModelConfig) -> dict[str, Any]:

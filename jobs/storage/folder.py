@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,28 +213,6 @@ def open_file_folder(uri: str) -> tuple[Folder, str]:
         raise InputError(errors.NO_FILE, uri=uri)
     address, mark, query = file.uri.partition("?")
     return Folder(file.fs, root or "/", address.rpartition("/")[0] + mark + query), name
-
-
-def read_user_table(uri: str, required: Iterable[str], hint: str = "") -> pa.Table:
-    """Read a Parquet file that the user named.
-
-    Args:
-        uri: Path or URI of the file.
-        required: Columns that it must have.
-        hint: Hint for messages, in brackets.
-
-    Raises:
-        InputError: The file can't be read, or a column is missing.
-    """
-    folder, name = open_file_folder(uri)
-    try:
-        table = read_table(folder.fs, folder.path(name))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(errors.NO_PARQUET, path=uri, hint=hint, reason=error) from error
-    known = table.column_names
-    if missing := sorted(set(required) - set(known)):
-        raise InputError(errors.LACKS_COLUMNS, path=uri, columns=", ".join(missing), hint=hint, known=", ".join(known))
-    return table
 
 
 def check_outside_output(output: Folder, target: Folder, user_path: str) -> None:

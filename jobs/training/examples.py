@@ -13,7 +13,7 @@ import pyarrow as pa
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.display.quoted import quote_value
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, Label, LabelSource, compute_sentence_truth, parse_labels
-from ragassay.jobs.storage.folder import read_user_table
+from ragassay.jobs.input.user_table import read_user_table
 from ragassay.jobs.training import errors
 from ragassay.jobs.training.reviewed import read_reviewed_log
 from ragassay.pipeline.errors import InputError

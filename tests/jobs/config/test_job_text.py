@@ -78,6 +78,26 @@ def test_a_fault_of_the_yaml_is_named_with_its_line(tmp_path: Path, text: str, n
     assert all(name in error.value.fields["reason"] for name in names)
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "expected"),
+    [
+        ("input: {columns: {passage_roles: tool}}", "input.columns.passage_roles", "must be a list, not a text"),
+        ("input: [columns]", "input", "must be a mapping, not a list"),
+        ("members: {detectors: [entities]}", "members.detectors.0", "must be a mapping, not a text"),
+        ("evaluation: {resamples: 1.5}", "evaluation.resamples", "must be a whole number, not the number 1.5"),
+        ("runtime: {block_mib: null}", "runtime.block_mib", "must be a number, not null"),
+        ("splitting: {pipeline: true}", "splitting.pipeline", "must be a text, not true"),
+        ("members: {detectors: [{name: a, kind: a, in_ensemble: x}]}", "members.detectors.0.kind", "unknown kind: give one of"),
+        ("members: {slms: [{model: a}]}", "members.slms.0.name", "is required"),
+    ],
+)
+def test_a_wrong_type_is_named_in_the_words_of_yaml(text: str, key: str, expected: str) -> None:
+    with raises("config.invalid") as error:
+        job_of(text)
+    (fault,) = error.value.fields["faults"]
+    assert fault["key"] == key and expected in fault["text"]
+
+
 def test_yes_and_no_are_text_not_booleans() -> None:
     text = "members: {slms: [{name: granite, supported: [No], unsupported: [Yes, yes], chat: false}]}"
     (slm,) = job_of(text).members.slms

@@ -136,7 +136,7 @@ def test_every_form_gives_the_same_table(scored: Path, tmp_path: Path) -> None:
 
 
 def test_invalid_label_files_are_refused(tmp_path: Path) -> None:
-    with raises("path.no-parquet"):
+    with raises("path.missing"):
         read_labels(LabelSource("x", file=str(tmp_path / "none.parquet")))
     with raises("path.lacks-columns", columns="row_id"):
         read_labels(write_reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -309,6 +310,32 @@ def test_files_with_different_columns_are_read(tmp_path: Path) -> None:
     assert "1 file(s) can't be read" in result.stdout and "`query` (string) is not in all files" in result.stdout
     job = load_job(str(tmp_path / "job.yaml"))
     assert job.input.columns.context == "docs" and not job.members.slms
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_a_broken_row_is_named_and_changes_nothing(tmp_path: Path, suffix: str) -> None:
+    printed = []
+    for name, broken in (("good", ""), ("bad", '{"req_id": "x", "user_query\n' if suffix == ".jsonl" else 'x,"y\n')):
+        (tmp_path / name).mkdir()
+        table = pl.DataFrame(
+            [
+                {"req_id": f"r{i}", "user_query": r["question"], "docs": "|||".join(r["context"]), "answer": r["response"]}
+                for i, r in enumerate(ROWS)
+            ]
+        )
+        text = table.write_ndjson() if suffix == ".jsonl" else table.write_csv()
+        head, tail = text.split("\n", 1)
+        (tmp_path / name / f"log{suffix}").write_text(f"{head}\n{broken}{tail}")
+        done = invoke("init", tmp_path / name, "--out", tmp_path / f"{name}.yaml")
+        assert done.returncode == 0, done.stderr
+        printed.append(" ".join(done.stdout.split()))
+    columns = [load_job(str(tmp_path / f"{name}.yaml")).input.columns for name in ("good", "bad")]
+    assert (
+        columns[0]
+        == columns[1]
+        == Columns(question="user_query", context="docs", response="answer", row_id="req_id", passage_separator="|||")
+    )
+    assert "can't" not in printed[0] and f"log{suffix}, line 2: " in printed[1]
 
 
 def test_times_beyond_python_are_ignored(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_skipped_files_are_named_if_no_logs_exist(tmp_path: Path) -> None:
     with raises("input.no-logs"):
         write_logs(tmp_path / "_x" / "a.parquet", example_rows(1))
         find_logs(str(tmp_path))
-    for name in ("a.parq", "b.pq", "c.csv", "d.parquet.gz", "e.json", "f.tsv", "g.orc"):
+    for name in ("a.parq", "b.pq", "c.xlsx", "d.parquet.gz", "e.json", "f.txt", "g.orc"):
         (tmp_path / name).touch()
     for uri in (tmp_path, tmp_path / "*"):
         with raises("input.no-logs", suffix=".parquet") as error:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.input import check_row_ids, check_types, find_logs, jsonl
+from ragassay.jobs.input import check_row_ids, check_types, find_logs, text_lines
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.json_types import MAX_DEPTH, MAX_KEYS, ObservedType, convert_value
 from tests.conftest import example_rows
@@ -79,7 +79,7 @@ def test_types_are_inferred_from_all_lines_of_all_files(tmp_path: Path) -> None:
 
 
 def test_row_groups_are_read_separately_and_contain_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "LINE_GROUP_BYTES", 1000)
+    monkeypatch.setattr(text_lines, "LINE_GROUP_BYTES", 1000)
     write_lines(tmp_path / "a.jsonl", *[line for row in example_rows(40) for line in (row, "")], "{broken")
     logs = load_logs(tmp_path)
     (file,) = logs.files
