@@ -64,12 +64,12 @@ _CURRENCIES = {"$": "$", "€": "€", "£": "£", "¥": "¥", "dollar": "$", "u
 # unit -> (base unit, number of base units)
 _UNITS: dict[str, tuple[str, float]] = {
     "second": ("second", 1), "sec": ("second", 1), "minute": ("second", 60), "min": ("second", 60), "hour": ("second", 3600),
-    "hr": ("second", 3600), "day": ("day", 1), "week": ("day", 7), "fortnight": ("day", 14), "month": ("month", 1),
-    "quarter": ("month", 3), "year": ("month", 12), "decade": ("month", 120), "century": ("month", 1200),
+    "hr": ("second", 3600), "day": ("second", 86400), "week": ("second", 604800), "fortnight": ("second", 1209600),
+    "month": ("month", 1), "quarter": ("month", 3), "year": ("month", 12), "decade": ("month", 120), "century": ("month", 1200),
     "metre": ("metre", 1), "meter": ("metre", 1), "kilometre": ("metre", 1000), "kilometer": ("metre", 1000),
     "km": ("metre", 1000), "cm": ("metre", 0.01), "mm": ("metre", 0.001), "mile": ("mile", 1), "gram": ("gram", 1),
-    "kg": ("gram", 1000),
-    "kilogram": ("gram", 1000), "litre": ("litre", 1), "liter": ("litre", 1),
+    "kg": ("gram", 1000), "mg": ("gram", 0.001), "kilogram": ("gram", 1000),
+    "litre": ("litre", 1), "liter": ("litre", 1), "ml": ("litre", 0.001),
 }  # fmt: skip
 
 
@@ -81,6 +81,7 @@ _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 _SPELLED = rf"(?:{_any_of(_VALUES)})(?:(?:[\s-]|\sand\s)(?:{_any_of([*_VALUES, *_SCALES])}))*"
 _MONTH = rf"(?:{_any_of(MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec)\b\.?"
 _UNIT = rf"(?:{_any_of(_UNITS)})s?\b\.?"
+_PERIOD = r"(?:\s?/\s?|\s(?:per|an?|each|every)\s)(?P<period>minute|hour|day|night|week|month|quarter|year)\b"
 _MONEY = r"(?:dollars?|usd|euros?|eur|pounds?|gbp|yen)\b"
 
 _ENTITY = re.compile(
@@ -93,7 +94,8 @@ _ENTITY = re.compile(
   | (?P<days>\b(?P<d1>{_any_of(DAYS)})s?\s*(?:to|through|thru|until|till|-|–)\s*(?P<d2>{_any_of(DAYS)})s?\b)
   | (?P<day>\b(?:{_any_of(DAYS)})s?\b)
   | (?P<week>\b(?:weekdays?|weekends?|daily)\b)
-  | (?P<clock>\b(?P<ch>\d{{1,2}})(?:[:.](?P<cm>\d\d))?\s*(?P<cap>[ap]\.\s?m\.?|[ap]m\b)|\b(?P<ch2>\d{{1,2}}):(?P<cm2>\d\d)\b
+  | (?P<clock>\b(?P<ch>\d{{1,2}})(?:[:.](?P<cm>\d\d))?\s*(?P<cap>[ap]\.\s?m\.?|[ap]m\b)
+      |\b(?P<ch4>\d{{1,2}}|{_any_of(_SMALL)})\s+(?P<part>in\s+the\s+(?:morning|afternoon|evening)|at\s+night)\b|\b(?P<ch2>\d{{1,2}}):(?P<cm2>\d\d)\b
       |\b(?P<ch3>\d{{1,2}}|{_any_of(_SMALL)})\s+o['’]clock\b|\b(?:noon|midday|midnight)\b)
   | (?P<quarter>\bq[1-4]\b)
   | (?P<reference>\b(?:passage|document|source|reference|context)s?\s+\d+(?:\s*(?:,|and|&)\s*\d+)*\b)
@@ -102,7 +104,7 @@ _ENTITY = re.compile(
   | (?P<half>\b(?:half\s+an?|one\s+and\s+a\s+half)\s+(?P<hu>{_UNIT}))
   | (?P<number>(?:(?P<cur>[$€£¥])\s?)?(?<![\w.])(?P<value>{_NUMBER}|\b{_SPELLED}\b)
       (?:[\s-]?(?P<scale>{_any_of(_SCALES)}|(?:k|mn|bn|m|b)(?![\w])))?
-      (?:\s?(?P<pct>%|percent\b|per\s?cent\b)|[\s-]?(?P<unit>{_UNIT})|\s(?P<money>{_MONEY}))?)
+      (?:\s?(?P<pct>%|percent\b|per\s?cent\b)|[\s-]?(?P<unit>{_UNIT})|\s(?P<money>{_MONEY}))?(?:{_PERIOD})?)
     """,
     re.VERBOSE,
 )
@@ -123,6 +125,8 @@ _CAPITAL = re.compile(r"\b(?:[A-Z][\w’'&-]*|[A-Za-z]+\d[\w-]*)(?:\s+(?:[A-Z][\
 _TITLES = "".join(rf"(?<!\b{title})" for title in ("Mr", "Ms", "Dr", "St", "No", "Mrs", "Prof"))
 _START = re.compile(rf"(?:^|{_TITLES}[.!?:\n]|[\"“”(])[\s\"“(*•-]*$")
 _A_UNIT = re.compile(rf"\ban?\s+({_UNIT})")
+_HOURS = re.compile(r"(?<![\d.,:])\b(\d{1,2})\s?(?:to|until|till|-|–)\s?(\d{1,2})\b(?![.,:]\d)")  # "8 to 18"
+_LAST_HOUR = 24
 _NAME_WORD = re.compile(r"\w+")
 _PRECEDING_CHARS = 40  # characters before a word that show whether it begins a sentence
 
@@ -205,6 +209,8 @@ def collect_known_keys(texts: Iterable[str]) -> set[EntityKey]:
             if entity is not None:
                 for key in entity.keys:
                     known |= _expand_key(key)
+        for match in _HOURS.finditer(folded):
+            known |= {("time", 60 * int(hour)) for hour in match.groups() if int(hour) <= _LAST_HOUR}
         # "an hour" can mean one hour in a context; in a response ("$20 an hour") it makes no claim
         for match in _A_UNIT.finditer(folded):
             unit, size = _parse_unit(match[1])
@@ -218,6 +224,9 @@ def _expand_key(key: EntityKey) -> set[EntityKey]:
             parts = {("date", y, m, d) for y in {year, None} for m in {month, None} for d in {day, None} if m or (y and not d)}
             number: EntityKey = ("number", float(year or 0), None)
             return {*parts, number} if year else set(parts)
+        case ("time", minute) if minute % 60 == 0:  # "6 p.m." implies the 18 and the 6 of "8 to 18" and "8 to 6"
+            hour = minute // 60
+            return {key, ("number", float(hour), None), ("number", float(hour % 12 or 12), None)}
         case _:
             return {key}
 
@@ -300,6 +309,10 @@ def _parse_minutes(match: re.Match[str]) -> set[int]:
     if match["cap"]:
         hour, minute = int(match["ch"]) % 12, int(match["cm"] or 0)
         return {60 * (hour + (12 if match["cap"].startswith("p") else 0)) + minute}
+    if match["part"]:
+        hour = (_VALUES[match["ch4"]] if match["ch4"] in _VALUES else int(match["ch4"])) % 12
+        is_late = match["part"].endswith(("afternoon", "evening")) or (match["part"].endswith("night") and hour > 5)
+        return {60 * (hour + (12 if is_late else 0))}
     text = match["ch2"] or match["ch3"]
     hour, minute = _VALUES[text] if text in _VALUES else int(text), int(match["cm2"] or 0)
     is_24_hour = hour > 12 or text.startswith("0")
@@ -330,9 +343,13 @@ def _make_number(match: re.Match[str], text: str, is_context: bool) -> Entity | 
     if not is_context and unit is None and match["value"] in {"one", "zero"}:
         return None  # "one of them" and "no one" count nothing
     # "any" matches a claim with a unit to a context number without one; None matches a claim without a unit to any number.
-    without_unit = ("number", value * scale, None if is_context or unit is None else "any")
-    with_unit = ("number", value * scale, "any") if is_context and unit is None else ("number", value * scale * size, unit)
-    return Entity(EntityKind.NUMBER, text, frozenset([without_unit, with_unit]))
+    values = {(value * scale, None if is_context or unit is None else "any")}
+    values.add((value * scale, "any") if is_context and unit is None else (value * scale * size, unit))
+    keys: set[EntityKey] = {("number", *part) for part in values}
+    # "9.99 per year" is known if the context has 9.99 per year, or 9.99 without a period.
+    periods = [match["period"] or "any"] if is_context or match["period"] is None else [match["period"], "any"]
+    rates: set[EntityKey] = {("rate", *part, period) for part in values for period in periods}
+    return Entity(EntityKind.NUMBER, text, frozenset(keys | rates if is_context else rates if match["period"] else keys))
 
 
 def _parse_unit(text: str) -> tuple[str, float]:

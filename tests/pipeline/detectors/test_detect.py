@@ -85,7 +85,7 @@ def test_values_and_evidence_equal_those_computed_by_hand() -> None:
     entities, novelty, attribution = (result.sentence_values[k] for k in ("entities", "novelty", "attribution"))
     assert entities[:2] == pytest.approx([1.0, 0.0]) and math.isnan(entities[2])
     assert result.response_values["entities"][0] == pytest.approx(0.5)
-    assert [evidence.missing for evidence in result.evidence] == [[], [("number", "30 days")], []]
+    assert [evidence.missing for evidence in result.evidence] == [[], [("number", "30 days a year")], []]
     assert novelty[0] == pytest.approx(1.0) and 0 < novelty[1] < 1  # 30 days is new, leave and year are not
     assert [(evidence.passage, evidence.start, evidence.end) for evidence in result.evidence[:2]] == [(0, 30, 54), (1, 0, 24)]
     assert CONTEXT[0][30:54] == "The desk opens at 09:00." and CONTEXT[1][0:24] == "Leave is 25 days a year."

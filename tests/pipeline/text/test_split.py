@@ -17,6 +17,12 @@ def nlp() -> Any:
 
 
 CASES = {
+    "The limit is 25 km/h. Helmets are worn until 6 p.m. Riders of 16 may go 5 m. Open from 6 p.m. Monday on.": [
+        "The limit is 25 km/h.",
+        "Helmets are worn until 6 p.m.",
+        "Riders of 16 may go 5 m.",
+        "Open from 6 p.m. Monday on.",
+    ],
     "The shop opens at 9 a.m. The fee is $1,200.50, see Dr. Lee in Room No. 4.": [
         "The shop opens at 9 a.m.",
         "The fee is $1,200.50, see Dr. Lee in Room No. 4.",
