@@ -97,6 +97,10 @@ class ThresholdRecord:
         value: tau; None if no row has a score.
         source: Origin of tau, in words.
         calibration: Id of the calibration that provided tau; None without one.
+        flagged_probability: P(supported), 0 to 1, at or below which a sentence is flagged in any response; None if sentences
+            have no probability.
+        doubtful_probability: P(supported), 0 to 1, at or below which a sentence is doubtful, or flagged in a hallucinated
+            response; None if sentences have no probability.
     """
 
     __pydantic_config__ = RECORD_CONFIG
@@ -104,6 +108,8 @@ class ThresholdRecord:
     value: float | None
     source: str
     calibration: str | None = None
+    flagged_probability: float | None = None
+    doubtful_probability: float | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
-from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
+from ragassay.schemas.manifest import DriftCheck, Escalation, FitRecord, Run, Shift, ThresholdRecord
 from ragassay.schemas.source import SourceTable
 
 _SHOWN_FILES = 5
@@ -147,6 +147,19 @@ def _fit_lines(run: Run) -> list[tuple[str, str]]:
     return lines
 
 
+def _sentence_lines(threshold: ThresholdRecord, fit: FitRecord | None) -> list[tuple[str, str]]:
+    """Describe the limits below which a sentence is flagged or doubtful."""
+    if threshold.value is None or fit is None:
+        return []
+    if threshold.flagged_probability is None or threshold.doubtful_probability is None:
+        name, flagged, doubtful = "score", None if fit.sentence is None else fit.sentence * threshold.value, threshold.value
+    else:
+        name, flagged, doubtful = "P(supported)", threshold.flagged_probability, threshold.doubtful_probability
+    doubtful_text = f"doubtful at {name} <= {doubtful:.3g}, and flagged there in a hallucinated response"
+    flagged_text = "" if fit.sentence is None else f"flagged at {name} <= {flagged:.3g}, which decides the response; "
+    return [("sentences", flagged_text + doubtful_text)]
+
+
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [*([("table", _source_text(run.source))] if run.source else []), *_rows(run), *_backfill_lines(run)]
@@ -170,10 +183,7 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
         if run.threshold:
             tau = run.threshold.value
             lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold.source))
-            if tau is not None and run.fit and run.fit.sentence is not None:
-                lines.append(
-                    ("sentences", f"flagged at or below {run.fit.sentence * tau:.6g}; a flagged sentence decides its response")
-                )
+            lines += _sentence_lines(run.threshold, run.fit)
         lines += _fit_lines(run)
     lines += _escalation_lines(run.escalation)
     if run.drift:

@@ -21,6 +21,7 @@ from ragassay.jobs.evaluation.choose_rule import (
 )
 from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, fit_all_partitions, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.jobs.evaluation.sentence_probability import fit_sentence_probability
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage.folder import Folder
@@ -139,6 +140,7 @@ def calibrate(
         probability=fit_probability(scores[fitting], rows.is_correct[fitting])
         if _has_both_classes(rows.is_correct[fitting])
         else None,
+        sentence_probability=fit_sentence_probability(rows, rule, fitting, values, manifest.fingerprint),
         certificate=certificate,
         target_met=is_target_met(target, measured) if certificate is None else True,
         languages=_measured_languages(rows) or calibration.languages,

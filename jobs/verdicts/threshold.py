@@ -1,6 +1,9 @@
-"""Find a threshold that is a quantile of the response scores."""
+"""Find a threshold that is a quantile of the response scores, and the probabilities at which sentences change their state."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, Threshold, VerdictConfig
 from ragassay.jobs.output.partitions import earlier_partitions
@@ -9,8 +12,10 @@ from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.verdicts.finalize_partition import count_score_cells
 from ragassay.jobs.verdicts.partitions import CompletePartitions
 from ragassay.jobs.verdicts.settings import NO_SCORE
+from ragassay.pipeline.calibration.probability import predict_probabilities
 from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, find_share_threshold
+from ragassay.pipeline.verdict.rule import find_sentence_limits
 from ragassay.schemas.manifest import ThresholdRecord
 
 TIED = 0.01
@@ -37,6 +42,15 @@ def find_quantile_threshold(config: VerdictConfig, scores: CompletePartitions, s
             yield ray.get(tasks.pop())
 
     return compute_quantile_threshold(config.threshold, count_cells)
+
+
+def add_sentence_probabilities(threshold: ThresholdRecord, settings: VerdictSettings) -> ThresholdRecord:
+    """Add P(supported) of sentences at the limits of their states, if sentences have a probability."""
+    if threshold.value is None or settings.sentence_probability is None:
+        return threshold
+    limits = np.array(find_sentence_limits(settings.rule, threshold.value))
+    flagged, doubtful = predict_probabilities(settings.sentence_probability, limits).tolist()
+    return replace(threshold, flagged_probability=flagged, doubtful_probability=doubtful)
 
 
 def compute_quantile_threshold(

@@ -1,4 +1,4 @@
-"""Map response scores to the probability that a response is supported: Platt's sigmoid, or isotonic regression."""
+"""Map scores of responses or sentences to the probability that they are supported: Platt's sigmoid, or isotonic regression."""
 
 import numpy as np
 from scipy.special import expit
@@ -17,14 +17,19 @@ def fit_probability(scores: Floats, supported: Bools) -> ProbabilityMap:
     """Fit the map: isotonic for at least MIN_ISOTONIC_ROWS rows, Platt's sigmoid (Platt 1999) for fewer.
 
     Args:
-        scores: Finite response scores.
-        supported: Label of each response; both classes must occur.
+        scores: Finite scores of responses or sentences.
+        supported: Label of each; both classes must occur.
     """
     if len(scores) >= MIN_ISOTONIC_ROWS:
         from sklearn.isotonic import IsotonicRegression
 
         fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, supported)
         return ProbabilityMap("isotonic", x=tuple(map(float, fitted.X_thresholds_)), y=tuple(map(float, fitted.y_thresholds_)))
+    return fit_platt(scores, supported)
+
+
+def fit_platt(scores: Floats, supported: Bools) -> ProbabilityMap:
+    """Fit Platt's sigmoid, without the prior of his targets; see `fit_probability`."""
     from sklearn.linear_model import LogisticRegression
 
     # Scores are standardized, so that the solver's small penalty has the same effect on every scale.
@@ -38,7 +43,7 @@ def fit_probability(scores: Floats, supported: Bools) -> ProbabilityMap:
 
 
 def predict_probabilities(fitted: ProbabilityMap, scores: Floats) -> Floats:
-    """Return P(supported) for each response score, 0 to 1; NaN for NaN."""
+    """Return P(supported) for each score, 0 to 1; NaN for NaN."""
     if fitted.kind == "isotonic":
         return np.interp(scores, fitted.x, fitted.y)
     return np.asarray(expit(fitted.slope * scores + fitted.intercept))

@@ -4,7 +4,7 @@ import itertools
 from enum import StrEnum
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from ragassay.pipeline.arrays import Floats, Ints
 
@@ -68,6 +68,21 @@ def make_positive(scores: Floats, policy: PositivityPolicy, *, epsilon: float, l
             return np.maximum(scores - low, 0.0) + epsilon
         case PositivityPolicy.NONE:
             return scores
+
+
+def invert_positive(value: float, policy: PositivityPolicy, *, epsilon: float, low: float) -> float:
+    """Return the largest ensemble score that `make_positive` maps to at most `value`; -inf if there is none."""
+    if policy is PositivityPolicy.NONE:
+        return value
+    if value < epsilon:
+        return -np.inf
+    match policy:
+        case PositivityPolicy.CLIP:
+            return value
+        case PositivityPolicy.CDF:
+            return float(ndtri(min(value, 1.0)))
+        case PositivityPolicy.SHIFT:
+            return value - epsilon + low
 
 
 def aggregate_scores(scores: Floats, counts: Ints, mean: Mean) -> Floats:

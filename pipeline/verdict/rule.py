@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, aggregate_scores, make_positive
+from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, aggregate_scores, invert_positive, make_positive
 from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members, find_lowest_score
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, SentenceState
 
@@ -102,6 +102,27 @@ def flag_sentences(scores: RuleScores, counts: Ints, threshold: float) -> Bools:
     lowest_of_response = np.fmin.reduceat(scores.sentence_positive, np.cumsum(counts) - counts)
     limit = np.where(scores.response <= threshold, np.fmax(lowest_of_response, threshold), -np.inf)
     return scores.sentence_positive <= np.repeat(limit, counts)
+
+
+def find_sentence_limits(rule: Rule, threshold: float) -> tuple[float, float]:
+    """Find the largest ensemble scores of a sentence that is flagged in any response, and of one that is doubtful.
+
+    Args:
+        rule: Rule with the fits of all its members.
+        threshold: tau.
+
+    Returns:
+        The two limits; the first is -inf if no sentence decides alone.
+    """
+    low = find_lowest_score(rule.fits, list(rule.fits), rule.weights)
+
+    def invert(value: float) -> float:
+        return invert_positive(value, rule.positive, epsilon=rule.epsilon, low=low)
+
+    if rule.sentence_fraction is None:
+        return -np.inf, invert(threshold)
+    fraction = 1.0 if rule.positive is PositivityPolicy.NONE else rule.sentence_fraction
+    return invert(fraction * threshold), invert(threshold)
 
 
 def classify_sentences(scores: RuleScores, counts: Ints, threshold: float, has_missing: Bools) -> pa.Array:

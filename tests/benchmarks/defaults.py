@@ -24,7 +24,12 @@ from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc
-from ragassay.pipeline.calibration.probability import compute_calibration_error, fit_probability, predict_probabilities
+from ragassay.pipeline.calibration.probability import (
+    compute_calibration_error,
+    fit_platt,
+    fit_probability,
+    predict_probabilities,
+)
 from ragassay.pipeline.member_values import ValueKind
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
 from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members
@@ -51,6 +56,17 @@ LARGEST_F1_LOSS = 0.01
 SENTENCE_THRESHOLDS = np.linspace(0.02, 0.6, 59)
 SAMPLE = 120
 """Responses per set to which the probability map is fitted, so that each set counts the same."""
+
+SENTENCE_SETS = {
+    "ragtruth": LabelSource("reader_label", sentence_column="reader_sentences", where={"dev_set": "ragtruth"}),
+    "begin": LabelSource("reader_label", sentence_column="reader_sentences", where={"dev_set": "begin"}),
+    **{n: LabelSource("label", where={"dev_set": n}) for n in ("handbook", "fever", "nhnet", "everyday", "written_new")},
+}
+"""Sets to whose labels of sentences the sentences' probability map is fitted. Those of RAGTruth and BEGIN are the readers'
+(`tests.benchmarks.reread`)."""
+
+SENTENCES = 300
+"""Sentences drawn from each of them, with replacement."""
 
 
 class Rows(Protocol):
@@ -222,6 +238,42 @@ def fit_sets(parts: Sequence[Rows], choice: Choice) -> Fitted:
     return Fitted(fits, fit_probability(score_sampled(cut / tau), is_correct), tau, cut / tau)
 
 
+def read_sentences(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit]) -> tuple[Floats, Bools]:
+    """Return the ensemble scores of labeled sentences and whether each is supported. A claim has its response's label."""
+    scores = combine_members(rows.sentence_values, fits, dict(choice.weights))
+    truth = rows.sentence_truth
+    if np.isnan(truth).all():
+        claims = rows.sentence_counts == 1
+        truth = np.repeat(np.where(claims, rows.is_correct, np.nan), rows.sentence_counts)
+    known = ~np.isnan(truth) & ~np.isnan(scores)
+    return scores[known], truth[known] == 1
+
+
+def fit_sentences(parts: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit]) -> ProbabilityMap:
+    """Fit Platt's sigmoid to sentences of several sets; each set counts the same."""
+    rng = np.random.default_rng(0)
+    drawn = []
+    for rows in parts:
+        scores, supported = read_sentences(rows, choice, fits)
+        indices = rng.choice(len(scores), SENTENCES)
+        drawn.append((scores[indices], supported[indices]))
+    scores, supported = (np.concatenate(column) for column in zip(*drawn, strict=True))
+    return fit_platt(scores, supported)
+
+
+def print_sentences(parts: Mapping[str, Rows], choice: Choice, fits: dict[str, NormalizationFit]) -> None:
+    """Print, for each set, the quality of the map that is fitted to the other sets."""
+    print("\n| set | sentences | supported | mean P | Brier score | of the rate alone | calibration error |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name, rows in parts.items():
+        fitted = fit_sentences([other for key, other in parts.items() if key != name], choice, fits)
+        scores, supported = read_sentences(rows, choice, fits)
+        probability, rate = predict_probabilities(fitted, scores), float(supported.mean())
+        figures = (rate, probability.mean(), ((probability - supported) ** 2).mean(), rate * (1 - rate))
+        error = compute_calibration_error(probability, supported)
+        print(f"| {name} | {len(scores)} | {' | '.join(f'{x:.3f}' for x in (*figures, error))} |")
+
+
 def render_metrics(is_correct: Bools, scores: Floats, tau: float) -> str:
     """Render share flagged, balanced accuracy and F1 of hallucinated responses at a threshold."""
     passed = scores > tau
@@ -277,7 +329,9 @@ def print_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[
         print(f"| {name} | {' | '.join(cells)} | {error:.3f} |")
 
 
-def make_calibration(sets: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any]) -> Calibration:
+def make_calibration(
+    sets: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any], sentence_sets: Sequence[Rows]
+) -> Calibration:
     """Make the bundled calibration from all sets."""
     fitted = fit_sets(list(sets.values()), chosen)
     weights = dict(chosen.weights)
@@ -305,7 +359,7 @@ def make_calibration(sets: Mapping[str, Rows], chosen: Choice, fingerprint: dict
         threshold=fitted.threshold,
         sentence=fitted.sentence,
         probability=fitted.probability,
-        sentence_probability=fitted.sentence_probability,
+        sentence_probability=fit_sentences(sentence_sets, chosen, fitted.fits),
         certificate=None,
         measured={},
         fingerprint=kept,
@@ -339,8 +393,11 @@ def main() -> None:
         chosen = Choice(ValueKind(settings["value"]), weights, Mean(settings["mean"]), PositivityPolicy(settings["positive"]))
     print(f"\nTaken: {chosen.key}")
     print_thresholds(sets, dict.fromkeys(SETS, chosen))
+    values = {options.slm: chosen.value.value, **dict.fromkeys(detectors, ValueKind.SCORE.value)}
+    sentence_sets = {name: load_labeled(folder, values, source) for name, source in SENTENCE_SETS.items()}
+    print_sentences(sentence_sets, chosen, fit_sets(list(sets[chosen.value].values()), chosen).fits)
     if options.write:
-        text = make_calibration(sets[chosen.value], chosen, manifest.fingerprint).to_json()
+        text = make_calibration(sets[chosen.value], chosen, manifest.fingerprint, list(sentence_sets.values())).to_json()
         Path(options.write).write_text(text + "\n", encoding="utf-8")
 
 

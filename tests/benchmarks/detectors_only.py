@@ -76,7 +76,10 @@ def main() -> None:
         print(f"| {name} | {len(rows.labels)} | {compute_auroc(ensemble, rows.is_correct):.3f} |")
     print_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
     if options.write:
-        calibration = replace(make_calibration(sets, choice, make_fingerprint(job)), calibration_id="bundled-detectors")
+        sentence_sets = [rows for rows in sets.values() if not np.isnan(rows.sentence_truth).all()]
+        calibration = replace(
+            make_calibration(sets, choice, make_fingerprint(job), sentence_sets), calibration_id="bundled-detectors"
+        )
         options.write.write_text(calibration.to_json() + "\n", encoding="utf-8")
 
 

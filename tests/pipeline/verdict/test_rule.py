@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
 from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members, fit_detector
 from ragassay.pipeline.verdict.moments import compute_moments
-from ragassay.pipeline.verdict.rule import Rule, apply_rule, classify_sentences, flag_sentences
+from ragassay.pipeline.verdict.rule import Rule, apply_rule, classify_sentences, find_sentence_limits, flag_sentences
 
 NAN = math.nan
 FITS = {"a": NormalizationFit(0.0, 1.0, 4, -9.0), "b": NormalizationFit(1.0, 2.0, 4, -9.0)}
@@ -110,3 +110,20 @@ def test_added_sentences_do_not_outweigh_a_flagged_sentence(
     after = apply_rule(rule, {"a": np.array(padded)}, np.array([len(padded)]))
     if (alone.response_ceiling <= tau).any():
         assert after.response[0] <= tau
+
+
+@given(
+    value=st.floats(-4, 4),
+    policy=st.sampled_from(PositivityPolicy),
+    fraction=st.none() | st.floats(0.05, 1),
+    tau=st.floats(0.02, 1),
+)
+def test_a_sentence_is_at_a_limit_exactly_if_its_score_after_the_policy_is(
+    value: float, policy: PositivityPolicy, fraction: float | None, tau: float
+) -> None:
+    mean = Mean.MIN if policy is PositivityPolicy.NONE else Mean.HARMONIC
+    rule = Rule({"a": NormalizationFit(0.0, 1.0, 9, -4.0)}, mean, policy, 0.01, sentence_fraction=fraction)
+    scores = apply_rule(rule, {"a": np.array([value])}, np.array([1]))
+    for limit, cut in zip(find_sentence_limits(rule, tau), (scores.response_ceiling, scores.sentence_positive), strict=True):
+        is_close = math.isclose(cut[0], tau, rel_tol=1e-9) or math.isclose(value, limit, abs_tol=1e-9)
+        assert is_close or (value <= limit) == (cut[0] <= tau) or (fraction is None and limit == -math.inf)
