@@ -27,7 +27,10 @@ RETIRED = {
 
 PATTERN = re.compile("|".join(rf"(?<![a-z])(?:{pattern})(?![a-z])" for pattern in RETIRED), re.IGNORECASE)
 
-FOREIGN = re.compile(r"\btell\(|was_cancelled|The context says that|As the text says|\(\?:say\||\|said\|")
+FOREIGN = re.compile(
+    r"\btell\(|was_cancelled|The context says that|As the text says|\(\?:say\||\|said\||"
+    r"\|day\|night|at(?: |\\s\+)night|\d at night"
+)
 """Names of other programs, phrases of training data, and words that a pattern finds in log texts."""
 
 DATA = (

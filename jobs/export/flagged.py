@@ -24,6 +24,7 @@ FLAGGED_SCHEMA = pa.schema(
         ("text", pa.string()),
         ("start", pa.int32()),
         ("end", pa.int32()),
+        ("probability", pa.float64()),
         ("sentence_score", pa.float64()),
         ("response_score", pa.float64()),
         ("threshold", pa.float64()),
@@ -34,8 +35,8 @@ FLAGGED_SCHEMA = pa.schema(
         ("supported", pa.bool_()),
     ]
 )
-"""A flagged sentence: `sentence` counts from 0, [start, end) are characters of the response, `supported` is the reviewer's
-label.
+"""A flagged sentence: `sentence` counts from 0, [start, end) are characters of the response, `probability` is P(supported),
+null without a calibration that has it, and `supported` is the reviewer's label.
 """
 
 
@@ -50,4 +51,4 @@ def list_flagged_sentences(read: RowReader, options: ExportOptions, tally: Expor
         tally.used += 1
         for i, sentence in flagged:
             scores = {"sentence": i, "sentence_score": sentence["score"], "response_score": row["score"], "supported": None}
-            yield {**row, **scores, **{name: sentence[name] for name in ("text", "start", "end")}}
+            yield {**row, **scores, **{name: sentence[name] for name in ("text", "start", "end", "probability")}}

@@ -22,7 +22,7 @@ LABEL_FIELD = "sentences"
 
 
 def make_label_studio_tasks(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
-    """Make Label Studio tasks; RAGAssay's verdicts are predictions, which Label Studio shows before anybody labels."""
+    """Make Label Studio tasks; verdicts are predictions, with P(supported), which Label Studio shows before anybody labels."""
     for row in _read_flagged_rows(read, tally):
         regions = [
             {
@@ -30,12 +30,12 @@ def make_label_studio_tasks(read: RowReader, options: ExportOptions, tally: Expo
                 "from_name": LABEL_FIELD,
                 "to_name": "response",
                 "type": "labels",
-                "score": finite_or_none(sentence["score"]),
+                "score": sentence["probability"],
                 "value": {**_span(sentence), "text": sentence["text"], "labels": [_verdict_label(sentence)]},
             }
             for number, sentence in enumerate(row["sentences"])
         ]
-        prediction = {"model_version": row["run_id"], "score": finite_or_none(row["score"]), "result": regions}
+        prediction = {"model_version": row["run_id"], "score": row["probability"], "result": regions}
         yield {"data": {**_texts(row), **_metadata(row)}, "predictions": [prediction]}
 
 
@@ -45,7 +45,7 @@ def make_argilla_records(read: RowReader, options: ExportOptions, tally: ExportT
         sentences = row["sentences"]
         suggestion = {
             "value": [{**_span(sentence), "label": _verdict_label(sentence)} for sentence in sentences],
-            "score": [_unit_score(sentence["score"]) for sentence in sentences],
+            "score": [sentence["probability"] for sentence in sentences],
             "agent": row["run_id"],
         }
         if None in suggestion["score"]:
@@ -71,11 +71,6 @@ def _verdict_label(sentence: Mapping[str, Any]) -> str:
 
 def _span(sentence: Mapping[str, Any]) -> dict[str, int]:
     return {"start": sentence["start"], "end": sentence["end"]}
-
-
-def _unit_score(score: float | None) -> float | None:
-    """Return a score that is between 0 and 1, as Argilla needs it; else None."""
-    return score if score is not None and 0 <= score <= 1 else None
 
 
 def _texts(row: Row) -> dict[str, str]:

@@ -20,7 +20,7 @@ NO_REJECTED = "no hallucinated response to the same question and context"
 NOT_BEST = "not the best-scored supported response"
 SAME_TEXT = "same text as the other response"
 
-SCALARS = ["row_id", "score", "verdict", "threshold", "flagged_sentences", "run_id"]
+SCALARS = ["row_id", "score", "probability", "verdict", "threshold", "flagged_sentences", "run_id"]
 TEXTS = ["question", "context", "response"]
 
 Row = dict[str, Any]

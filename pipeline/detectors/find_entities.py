@@ -311,7 +311,7 @@ def _parse_minutes(match: re.Match[str]) -> set[int]:
         return {60 * (hour + (12 if match["cap"].startswith("p") else 0)) + minute}
     if match["part"]:
         hour = (_VALUES[match["ch4"]] if match["ch4"] in _VALUES else int(match["ch4"])) % 12
-        is_late = match["part"].endswith(("afternoon", "evening")) or (match["part"].endswith("night") and hour > 5)
+        is_late = match["part"].endswith(("afternoon", "evening")) or (match["part"].startswith("at") and hour > 5)
         return {60 * (hour + (12 if is_late else 0))}
     text = match["ch2"] or match["ch3"]
     hour, minute = _VALUES[text] if text in _VALUES else int(text), int(match["cm2"] or 0)

@@ -35,7 +35,7 @@ def row(row_id: str, score: float | None, **more: Any) -> dict[str, Any]:
     return {
         "row_key": 0, "row_id": row_id, "question": f"Question of {row_id}?", "context": ["One passage.", "Another."],
         "response": response,
-        "tenant": "t", "partition": "not ours", "score": score, "threshold": 0.5, "run_id": "run-1",
+        "tenant": "t", "partition": "not ours", "score": score, "probability": score, "threshold": 0.5, "run_id": "run-1",
         "verdict": None if score is None else SUPPORTED if score > 0.5 else HALLUCINATED,
         "sentences": [
             {
@@ -216,8 +216,8 @@ def test_flagged_sentences_for_reviewers(tmp_path: Path) -> None:
     assert done == ExportResult(written=4, supported=3, omitted={"no flagged sentence": 2, "not scored": 1}, used=3)
     table = pq.read_table(dest)
     assert table.column_names == [
-        "row_id", "partition", "sentence", "text", "start", "end", "sentence_score", "response_score", "threshold",
-        "question", "context", "response", "run_id", "supported",
+        "row_id", "partition", "sentence", "text", "start", "end", "probability", "sentence_score", "response_score",
+        "threshold", "question", "context", "response", "run_id", "supported",
     ]  # fmt: skip
     assert table.schema.field("supported").type == pa.bool_() and table["supported"].null_count == 4
     rows = table.to_pylist()

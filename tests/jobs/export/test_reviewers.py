@@ -35,7 +35,7 @@ def test_tasks_for_label_studio(tmp_path: Path) -> None:
             assert (region["from_name"], region["to_name"], region["type"]) == ("sentences", "response", "labels")
     first = tasks[0]["predictions"][0]
     assert [region["value"]["labels"] for region in first["result"]] == [["supported"], ["unsupported"]]
-    assert (first["score"], first["model_version"], first["result"][1]["score"]) == (0.2, "run-1", 0.25)
+    assert (first["score"], first["model_version"], first["result"][1]["score"]) == (0.2, "run-1", 0.5)
     assert tasks[0]["data"]["partition"] == "dt=2026-11-20" and tasks[1]["data"]["response"] == HOSTILE
     assert tasks[0]["data"]["context"] == "One passage.\n\nAnother."
 
@@ -46,14 +46,14 @@ def test_records_for_argilla(tmp_path: Path) -> None:
     suggestion = records[0]["suggestions"]["sentences"]
     assert all(set(span) == ARGILLA_SPAN for span in suggestion["value"])
     assert [span["label"] for span in suggestion["value"]] == ["supported", "unsupported"]
-    assert suggestion["score"] == [0.25, 0.25] and suggestion["agent"] == "run-1"
+    assert suggestion["score"] == [0.5, 0.5] and suggestion["agent"] == "run-1"
     assert set(records[0]["fields"]) == {"question", "context", "response"}
     assert records[0]["metadata"]["row_id"] == "b"
 
 
-def test_argilla_scores_outside_0_to_1_are_null(tmp_path: Path) -> None:
+def test_without_probabilities_argilla_has_no_scores(tmp_path: Path) -> None:
     scored_row = row("a", 0.2, flags=[True])
-    scored_row["sentences"][0]["score"] = -1.5
+    scored_row["sentences"][0]["probability"] = None
     export(write(tmp_path, [scored_row]), str(tmp_path / "x.json"), ExportFormat.ARGILLA)
     assert json.loads((tmp_path / "x.json").read_text())[0]["suggestions"]["sentences"]["score"] is None
 
