@@ -141,7 +141,7 @@ def report(
 ) -> None:
     """Write one HTML page about an output; with labels, it includes the results of `evaluate`."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.compare import compare_members as run_compare
+        from ragassay.jobs.evaluation.compare_members import compare_members as run_compare
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
         from ragassay.jobs.evaluation.labeled_responses import read_member_values, read_partition_stats
         from ragassay.jobs.report.gather import gather_report_data

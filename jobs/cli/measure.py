@@ -19,6 +19,7 @@ from ragassay.jobs.cli.options import (
     Slices,
     Where,
     make_label_source,
+    parse_where,
     read_job_limits,
     require_label_source,
 )
@@ -60,9 +61,25 @@ def evaluate(
             help="Measure the explanations instead; --labels is then the judged file of `explain --review`.",
         ),
     ] = False,
+    members: Annotated[
+        bool,
+        typer.Option("--members", help="Show instead what each member flags of the last responses; --label is optional."),
+    ] = False,
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Responses of --members.")] = 50,
+    order_by: Annotated[
+        str | None,
+        typer.Option(
+            "--order-by",
+            metavar="COLUMN",
+            help="Column whose highest values are the last, for --members; default: order of the logs.",
+        ),
+    ] = None,
 ) -> None:
     """Compare scores and verdicts with labels, and write OUTPUT/evaluation.json."""
     with command_console() as console:
+        if members:
+            _compare_members(output, config, label, last, order_by, console)
+            return
         settings = load_job(config).evaluation
         if explanations:
             _evaluate_explanations(output, settings, labels, label, where, slices, console)
@@ -100,6 +117,23 @@ def evaluate(
         print_unequal_sampling(evaluation.label, console)
         print_slices(evaluation, console)
         print_cascade(evaluation, console)
+
+
+def _compare_members(
+    output: str, config: str | None, label: str | None, last: int, order_by: str | None, console: Console
+) -> None:
+    from ragassay.jobs.evaluation.compare_members import MemberComparison, compare_members
+    from ragassay.jobs.report.tables import print_comparison
+
+    job = load_job(config)
+    source = make_label_source(label, None, None, job.evaluation)
+    limits = read_job_limits(config, job)
+
+    def run(folder: Folder, manifest: Manifest) -> MemberComparison:
+        with show_task("comparing"):
+            return compare_members(folder, manifest, last=last, order_by=order_by, source=source, overrides=limits)
+
+    print_comparison(read_output(output, run, console), console)
 
 
 def _evaluate_explanations(
@@ -150,13 +184,11 @@ def calibrate(
         typer.Option("--out", metavar="FILE", help="Path to write: the calibration. Default: OUTPUT/calibration.json."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Write the calibration even if held-out items miss the target.")
+        bool,
+        typer.Option("--force", help="Write the file even if held-out items miss the target, else an error."),
     ] = False,
 ) -> None:
-    """Fit threshold, weights and probabilities to labels, as a file for `finalize --calibration`.
-
-    If held-out items miss the target, nothing is written and the exit code is 1.
-    """
+    """Fit threshold, weights and probabilities to labels, as a file for `finalize --calibration`."""
     with command_console() as console:
         from ragassay.jobs.evaluation.calibrate import calibrate as run_calibrate
         from ragassay.jobs.evaluation.calibrate import require_target
@@ -221,34 +253,65 @@ def estimate(
         print_estimate(result, open_output(output).format_address(ESTIMATE_FILE), console)
 
 
-@measure.add("compare audit/ --last 100 --label label")
+@measure.add("compare audit-before/ audit/ --by tenant")
 def compare(
-    output: Output,
-    config: Config = None,
-    label: Label = None,
-    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Number of responses to compare.")] = 50,
-    order_by: Annotated[
-        str | None,
+    output: Annotated[str, typer.Argument(help="Output folder A, as a path or URI.")],
+    other: Annotated[
+        str | None, typer.Argument(metavar="[OUTPUT_B]", help="Output folder B; without it, B is in the same output.")
+    ] = None,
+    first_where: Annotated[
+        list[str] | None,
+        typer.Option("--a", metavar="COLUMN=VALUE", help="Rows of A, such as run_id=ID or dt=2026-11-19; repeatable."),
+    ] = None,
+    second_where: Annotated[
+        list[str] | None,
         typer.Option(
-            "--order-by", metavar="COLUMN", help="Column whose highest values are the last; default: order of the logs."
+            "--b", metavar="COLUMN=VALUE", help="Rows of B; default: the last run or partition, against the one before."
         ),
     ] = None,
+    where: Where = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", metavar="COLUMN", help="Results for each value of this column; repeatable.")
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option("--match", metavar="COLUMN", help="Column to match rows by; default: row_id, then equal texts."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FILE", help="Path to write: rows that changed sides, as .csv, .jsonl or .parquet."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object.")] = False,
 ) -> None:
-    """Show which of the last responses each member flags, and where the members agree."""
+    """Compare two outputs, or two runs of one, row by row: which rows changed sides, and by how much the rate changed."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.compare import MemberComparison
-        from ragassay.jobs.evaluation.compare import compare_members as run_compare
-        from ragassay.jobs.report.tables import print_comparison
+        from ragassay.jobs.evaluation.compare import SideRows, compare_runs, read_side, select_sides
+        from ragassay.jobs.report.comparison_tables import check_changed_suffix, print_run_comparison, write_changed
+        from ragassay.jobs.storage.writable import prepare_new_file
 
-        job = load_job(config)
-        source = make_label_source(label, None, None, job.evaluation)
-        limits = read_job_limits(config, job)
+        both, conditions_a, conditions_b = parse_where(where), parse_where(first_where), parse_where(second_where)
+        if out:
+            check_changed_suffix(out)
+        file = prepare_new_file(out, open_output(output)) if out else None
+        columns = [*dict.fromkeys([*(by or []), *([match] if match else []), *conditions_a, *conditions_b])]
 
-        def run(folder: Folder, manifest: Manifest) -> MemberComparison:
-            with show_task("comparing"):
-                return run_compare(folder, manifest, last=last, order_by=order_by, source=source, overrides=limits)
+        def read(uri: str) -> SideRows:
+            def run(folder: Folder, manifest: Manifest) -> SideRows:
+                with show_task("reading", total=count_rows(manifest), unit="rows"):
+                    return read_side(folder, manifest, both, columns, uri)
 
-        print_comparison(read_output(output, run, console), console)
+            return read_output(uri, run, console)
+
+        sides = select_sides(read(output), read(other) if other else None, both, conditions_a, conditions_b)
+        comparison = compare_runs(*sides, where=both, by=by or [], match=match)
+        if file is not None:
+            write_changed(comparison, file)
+        if as_json:
+            print(comparison.to_json())
+            return
+        print_run_comparison(comparison, console)
+        if out:
+            console.print(f"{len(comparison.changed):,} rows written to {out}", markup=False)
 
 
 @measure.add("agreement ana.jsonl ben.jsonl --output audit/")

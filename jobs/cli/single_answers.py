@@ -47,7 +47,7 @@ def check(
         bool, typer.Option("--fast", help="Use the job's detectors only (by default three), and load no model.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per answer, with the columns of scored/.")
+        bool, typer.Option("--json", help="Print JSON: one object per answer, with the columns of scored/.")
     ] = False,
 ) -> None:
     """Check single answers and show the score and best passage of each sentence."""

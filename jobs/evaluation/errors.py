@@ -57,6 +57,13 @@ TARGET_UNCHECKED = Message(
     "TARGET NOT MET: {target} can't be checked, {rows} labeled rows are too few to hold some out. No calibration was "
     "written.{stays} Label more items of both classes, or write it anyway with --force",
 )
+ONE_RUN = Message(
+    "compare.one-run",
+    "{output} has verdicts of one run and one partition, so there is nothing to compare: name a second OUTPUT, or two groups "
+    "of its rows with --a COLUMN=VALUE --b COLUMN=VALUE",
+)
+NO_ROW_OF_SIDE = Message("compare.no-row", "{output} has no row with {conditions}: change the conditions")
+COMPARISON_SUFFIX = Message("compare.suffix", "--out {path}: the suffix names the format, give one of {suffixes}")
 NO_ROW = Message(
     "estimate.no-row",
     "output {output} has no scored row to estimate from (--where excludes {excluded:,}): change --where, or score rows first",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.evaluation.compare import read_member_limits
+from ragassay.jobs.evaluation.compare_members import read_member_limits
 from ragassay.jobs.evaluation.explanation_quality import JUDGMENT_SCHEMA
 from ragassay.jobs.evaluation.labeled_responses import read_member_values
 from ragassay.jobs.evaluation.labels import Label

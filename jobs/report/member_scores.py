@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragassay.jobs.evaluation.compare import read_member_limits
+from ragassay.jobs.evaluation.compare_members import read_member_limits
 from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.schemas.manifest import Manifest, MemberFit
 

@@ -13,7 +13,7 @@ from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.display.text_table import TextTable
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.evaluation.cascade import list_order_values
-from ragassay.jobs.evaluation.compare import MemberComparison
+from ragassay.jobs.evaluation.compare_members import MemberComparison
 from ragassay.jobs.report.charts import MAX_BARS, draw_categories, draw_curves, draw_histogram, draw_shares
 from ragassay.jobs.report.explanations import ExplanationSummary
 from ragassay.jobs.report.flag_tables import describe_baseline, describe_classes, describe_flags, make_flag_tables

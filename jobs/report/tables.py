@@ -22,7 +22,7 @@ from ragassay.jobs.display.text_table import (
 from ragassay.jobs.display.visible import clip_line
 from ragassay.jobs.evaluation.agreement import ReviewerPair, format_disagreements
 from ragassay.jobs.evaluation.cascade import CASCADE_METRICS, list_order_values
-from ragassay.jobs.evaluation.compare import ComparedResponse, MemberComparison, MemberFlags
+from ragassay.jobs.evaluation.compare_members import ComparedResponse, MemberComparison, MemberFlags
 from ragassay.jobs.evaluation.evaluate import (
     ALONE_SUFFIX,
     AS_CASCADE,

@@ -17,8 +17,8 @@ class BaseDetector(BaseModel):
 
     Attributes:
         name: Name in `members`; unique in a job.
-        in_ensemble: Average its values into the scores. If false, `evaluate` and `compare` still report them.
-        flag_below: Value of a whole response below which `compare` counts it as flagged; None uses SUSPICIOUS_BELOW.
+        in_ensemble: Average its values into the scores. If false, `evaluate` still reports them.
+        flag_below: Value of a whole response below which `evaluate --members` counts it as flagged; None uses SUSPICIOUS_BELOW.
         SUSPICIOUS_BELOW: Default of `flag_below` for this kind of detector.
         NO_VALUE_REASON: Note for a sentence without a value.
     """

@@ -108,8 +108,8 @@ class Uncertainty(UncertaintyModelConfig):
         samples: Log column with further answers to the question, a list of strings, for lexical_similarity and eigenscore.
             These scores too have values of whole responses only.
         prompt: Template with `context` (list of passages) and `question`. The response follows it.
-        in_ensemble: Average its values into the scores. If false, `evaluate`, `compare` and `escalate` can still use them.
-        flag_below: Value of a whole response below which `compare` counts it as flagged; None uses the mean over the
+        in_ensemble: Average its values into the scores. If false, `evaluate` and `escalate` can still use them.
+        flag_below: Value of a whole response below which `evaluate --members` counts it as flagged; None uses the mean over the
             compared responses.
     """
 

@@ -69,7 +69,7 @@ def _replace_manifest(scene: Scene) -> None:
 
 USAGE = (
     "run", "nothing", "run a b --budget-rows 0", "run a b --fraction 2", "export {out} {dir}/x --format csv",
-    "compare {out} --last 0",
+    "evaluate {out} --members --last 0",
 )  # fmt: skip
 
 CASES = (

@@ -141,7 +141,7 @@ def _write_events(scene: Scene) -> None:
 CASES = (
     Case("demo_detectors", _write_detector_demo, (RUN, RUN, "evaluate {out} --label label --slice part --config {job} --all")),
     Case("demo_recorded", _write_recorded_demo, (RUN, list_verdicts, "finalize {out} --config {dir}/job-frozen.yaml")),
-    Case("served_members", _prepare_served, (RUN, "compare {out} --last 6 --label label --config {job}")),
+    Case("served_members", _prepare_served, (RUN, "evaluate {out} --members --last 6 --label label --config {job}")),
     Case("server_errors", _break_server, (Command(RUN, 1), _repair_server, Command(RUN, 1))),
     Case("steps", _prepare_steps, ("score {logs} {out} --config {job}", "fit {out} --config {job}", FINALIZE,
                            "finalize {out} --config {dir}/job-other.yaml", _remove_scored, FINALIZE)),

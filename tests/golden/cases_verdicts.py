@@ -70,8 +70,9 @@ CASES = (
         "finalize {out} --config {job} --calibration {dir}/share.json", list_verdicts,
         "finalize {out} --config {job} --calibration {dir}/calibration.json", list_verdicts)),
     Case("compare", copy_shared, (
-        "compare {out} --label label --last 8", "compare {out} --order-by tenant --last 4 --config {job}",
-        Command("compare {out} --order-by none", 1))),
+        "evaluate {out} --members --label label --last 8",
+        "evaluate {out} --members --order-by tenant --last 4 --config {job}",
+        Command("evaluate {out} --members --order-by none", 1))),
     Case("estimate", copy_shared, (
         "estimate {out} --label label", "estimate {out} --label label --where tenant=tenant-1 --slice dt")),
     Case("review", _reduce_resamples, (

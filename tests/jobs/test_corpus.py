@@ -162,8 +162,9 @@ def test_a_second_run_skips_all_rows_under_any_spelling_of_the_input(corpus_run:
     [
         ["evaluate", "--label", "label", "--slice", "tenant"],
         ["calibrate", "--label", "label", "--target", "supported-f1", "--threshold-only"],
-        ["compare", "--last", "400", "--label", "label"],
-        ["compare", "--order-by", "tenant"],
+        ["evaluate", "--members", "--last", "400", "--label", "label"],
+        ["evaluate", "--members", "--order-by", "tenant"],
+        ["compare", "--by", "tenant"],
         ["drift"],
         ["report", "--label", "label", "--slice", "tenant", "--out", "page.html"],
         *(["export", f"{form}.out", "--format", form] for form in ("messages", "parquet", "dpo", "flagged")),
@@ -177,7 +178,7 @@ def test_commands_on_the_output_succeed_or_end_with_an_error_message(
     monkeypatch.chdir(tmp_path)
     name, *rest = command
     job = write_job(tmp_path / "job.yaml", yaml.safe_load(corpus_run.job.read_text()), evaluation={"resamples": 20})
-    config = [] if name in {"calibrate", "export"} else ["--config", str(job)]
+    config = [] if name in {"calibrate", "compare", "export"} else ["--config", str(job)]
     run = CliRunner().invoke(app, [name, str(corpus_run.output), *rest, *config])
     assert run.exit_code == 0 or (run.exit_code == 1 and "\nerror[" in f"\n{run.output}"), run.output or run.exception
     assert not find_control_characters(run.output) and "Traceback" not in run.output

@@ -57,11 +57,11 @@ def test_repeated_runs_without_an_slm(tmp_path: Path) -> None:
         if second[question]["response"] == first_run[question]["response"]:
             assert second[question]["members"] == first_run[question]["members"]
     assert manifest(output)["runs"][-1]["fit"]["weights"] == {"entities": 0.5, "novelty": 0.5, "near": 0.0}
-    compared = invoke("compare", output, "--last", "20", "--config", job)
+    compared = invoke("evaluate", output, "--members", "--last", "20", "--config", job)
     assert compared.returncode == 0 and "flags of each member in the latest 20 responses" in compared.stdout
-    ordered = invoke("compare", output, "--last", "5", "--order-by", "tenant")
+    ordered = invoke("evaluate", output, "--members", "--last", "5", "--order-by", "tenant")
     assert ordered.returncode == 0
-    fails(invoke("compare", output, "--order-by", "nothing"), "output.no-column", "'nothing'")
+    fails(invoke("evaluate", output, "--members", "--order-by", "nothing"), "output.no-column", "'nothing'")
 
     other = write_job(tmp_path / "other.yaml", members={"slms": [], "detectors": DETECTORS[:1]})
     refused = invoke("run", logs, output, "--config", other)

@@ -13,7 +13,7 @@ from ragassay.jobs.cli.panels import EXAMPLE, EXIT_CODES
 from ragassay.jobs.progress import show
 from tests.jobs.conftest import invoke
 
-MOST_OPTIONS = 8
+MOST_OPTIONS = 11
 EXPECTED_PANELS = {
     "Audit": ["init", "plan", "run", "report"],
     "Measure": ["evaluate", "calibrate", "estimate", "compare", "agreement", "drift"],

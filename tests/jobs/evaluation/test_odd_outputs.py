@@ -45,14 +45,15 @@ def all_commands(output: Path, *, label: str = "label") -> dict[str, tuple[int, 
         "calibrate": ("--label", label, "--target", "supported-f1", "--threshold-only", "--out", str(output.parent / "c.json")),
         "flagged": ("--target", "flagged=0.1", "--out", str(output.parent / "d.json")),
         "mean": ("--target", "mean", "--out", str(output.parent / "e.json")),
-        "compare": ("--label", label),
+        "members": ("--members", "--label", label),
+        "compare": (str(output),),
         "drift": (),
         "report": ("--label", label, "--config", str(few), "--slice", "tenant", "--out", str(output.parent / "l.html")),
         "messages": (str(output.parent / "m.jsonl"), "--format", "messages"),
         "dpo": (str(output.parent / "p.jsonl"), "--format", "dpo"),
         "review": (str(output.parent / "f.parquet"), "--format", "flagged"),
     }
-    verbs = {"flagged": "calibrate", "mean": "calibrate", "no labels": "report"}
+    verbs = {"flagged": "calibrate", "mean": "calibrate", "no labels": "report", "members": "evaluate"}
     verbs |= dict.fromkeys(("messages", "dpo", "review"), "export")
     return {name: run_command(verbs.get(name, name), output, *args) for name, args in commands.items()}
 

@@ -39,7 +39,7 @@ def test_a_file_that_states_what_its_labels_mean_needs_no_setting() -> None:
         ("evaluate", [], "evaluation.evaluate.evaluate"),
         ("report", [], "evaluation.evaluate.evaluate"),
         ("calibrate", ["--target", "supported-f1"], "evaluation.calibrate.calibrate"),
-        ("compare", [], "evaluation.compare.compare_members"),
+        ("evaluate", ["--members"], "evaluation.compare_members.compare_members"),
         ("estimate", [], "evaluation.estimate.estimate"),
         ("tune", ["--out", "adapter"], "training.command.tune"),
     ],
@@ -60,6 +60,8 @@ def test_commands_take_the_settings_of_the_job_file(
     fails(invoke(command, scored, "--label", "label", "--config", config, *more), EXAMPLE.code)
     [(source, options)] = calls
     assert (source.true_means, source.ignore, source.sentence_column) == ("hallucinated", frozenset({"unsure"}), "claims")
+    if "--members" in more:
+        return
     if command in {"evaluate", "report", "calibrate"}:
         assert options["group_column"] == "question_id"
     if command in {"evaluate", "report"}:

@@ -224,7 +224,7 @@ def test_an_output_without_scores_has_a_report(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     text = (output / "report.html").read_text()
     assert "No response has a score." in text and "no_context" in text and "Not checked" in text
-    for command in (("evaluate", output, "--label", "label"), ("compare", output), ("drift", output)):
+    for command in (("evaluate", output, "--label", "label"), ("evaluate", output, "--members"), ("drift", output)):
         fails(invoke(*command), "output.no-scored-row")
 
 

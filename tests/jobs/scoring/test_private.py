@@ -148,9 +148,11 @@ def test_commands_that_need_text_are_refused(folder: Path) -> None:
     for command in (["review"], ["export", "--format", "messages"], ["export", "--format", "flagged"], ["explain"]):
         paths = [folder / "out", *([folder / "to.jsonl"] if command[0] == "export" else [])]
         fails(invoke(command[0], *paths, *command[1:]), "output.no-text")
-    for command_name in ("report", "compare", "drift", "finalize"):
-        done = invoke(command_name, folder / "out", "--config", job)
+    for reader in (["report"], ["evaluate", "--members"], ["drift"], ["finalize"]):
+        done = invoke(reader[0], folder / "out", "--config", job, *reader[1:])
         assert done.returncode == 0, done.stderr
+    compared = invoke("compare", folder / "out")
+    assert compared.returncode == 0, compared.stderr
     assert MARK not in read_all_text(folder / "out")
     labels = folder / "r.jsonl"
     label_line = '{"row_id": "r%d", "partition": "dt=1", "label": "%s", "reviewer": "a", "at": "2026-11-20T10:00:00Z"}\n'

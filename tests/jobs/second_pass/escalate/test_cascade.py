@@ -155,7 +155,7 @@ def test_the_report_shows_the_judge_and_the_curve(escalated: Callable[..., Path]
     page = (output / "report.html").read_text()
     assert "<b>72</b> decided by judge" in page and "share that the judge decides" in page
     assert "hallucinated by judge, " in page and "if a judge decided" in page
-    assert invoke("compare", output).returncode == 0
+    assert invoke("evaluate", output, "--members").returncode == 0
 
 
 def test_exports_and_drift_use_the_judges_verdicts(escalated: Callable[..., Path], tmp_path: Path) -> None:
