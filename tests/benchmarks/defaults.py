@@ -11,7 +11,7 @@ import argparse
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled, read_member_values
 from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.jobs.output.calibration_file import make_rule
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc
@@ -261,6 +262,13 @@ def fit_sentences(parts: Sequence[Rows], choice: Choice, fits: dict[str, Normali
     return fit_platt(scores, supported)
 
 
+def refit_sentences(file: Path, parts: Sequence[Rows], choice: Choice) -> None:
+    """Fit the sentences' map of a calibration file again, and nothing else."""
+    calibration = Calibration.from_json(file.read_text(encoding="utf-8"))
+    fitted = fit_sentences(parts, choice, dict(make_rule(calibration).fits))
+    file.write_text(replace(calibration, sentence_probability=fitted).to_json() + "\n", encoding="utf-8")
+
+
 def print_sentences(parts: Mapping[str, Rows], choice: Choice, fits: dict[str, NormalizationFit]) -> None:
     """Print, for each set, the quality of the map that is fitted to the other sets."""
     print("\n| set | sentences | supported | mean P | Brier score | of the rate alone | calibration error |")
@@ -373,6 +381,9 @@ def main() -> None:
     parser.add_argument("output")
     parser.add_argument("--slm", default="facts")
     parser.add_argument("--write")
+    parser.add_argument(
+        "--sentences", type=Path, help="calibration of the taken choice: fit its sentences' map again, and nothing else"
+    )
     parser.add_argument("--take", help="JSON of value, mean, positive and weights: take these instead of the best")
     options = parser.parse_args()
     folder = open_output(options.output)
@@ -396,6 +407,8 @@ def main() -> None:
     values = {options.slm: chosen.value.value, **dict.fromkeys(detectors, ValueKind.SCORE.value)}
     sentence_sets = {name: load_labeled(folder, values, source) for name, source in SENTENCE_SETS.items()}
     print_sentences(sentence_sets, chosen, fit_sets(list(sets[chosen.value].values()), chosen).fits)
+    if options.sentences:
+        refit_sentences(options.sentences, list(sentence_sets.values()), chosen)
     if options.write:
         text = make_calibration(sets[chosen.value], chosen, manifest.fingerprint, list(sentence_sets.values())).to_json()
         Path(options.write).write_text(text + "\n", encoding="utf-8")

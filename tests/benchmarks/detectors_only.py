@@ -24,7 +24,15 @@ from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.member_values import ValueKind, read_scores
 from ragassay.schemas.columns import Status
-from tests.benchmarks.defaults import SETS, Choice, fit_moments, make_calibration, print_thresholds, score_responses
+from tests.benchmarks.defaults import (
+    SETS,
+    Choice,
+    fit_moments,
+    make_calibration,
+    print_thresholds,
+    refit_sentences,
+    score_responses,
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", type=Path)
+    parser.add_argument("--sentences", type=Path, help="calibration: fit its sentences' map again, and nothing else")
     options = parser.parse_args()
     job = make_detector_job()
     sets = {name: score_set(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
@@ -75,8 +84,10 @@ def main() -> None:
         ensemble = score_responses(rows, choice, fit_moments(rows.sentence_values))
         print(f"| {name} | {len(rows.labels)} | {compute_auroc(ensemble, rows.is_correct):.3f} |")
     print_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
+    sentence_sets = [rows for rows in sets.values() if not np.isnan(rows.sentence_truth).all()]
+    if options.sentences:
+        refit_sentences(options.sentences, sentence_sets, choice)
     if options.write:
-        sentence_sets = [rows for rows in sets.values() if not np.isnan(rows.sentence_truth).all()]
         calibration = replace(
             make_calibration(sets, choice, make_fingerprint(job), sentence_sets), calibration_id="bundled-detectors"
         )

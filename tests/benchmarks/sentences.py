@@ -2,7 +2,8 @@
 
 OUTPUT is a finalized output of `tests.benchmarks.dev_sets`. For each set of labeled sentences it prints the share flagged,
 precision and recall of flagged sentences, the share of unsupported ones by state, and the quality of P(supported). The bundled
-map is fitted to these sets; `tests.benchmarks.defaults` prints each set's figures with the map of the other sets.
+map is fitted to these sets; `tests.benchmarks.defaults` prints each set's figures with the map of the other sets. It also prints
+the AUROC of sentence scores less a penalty for numbers and dates that the context lacks.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_la
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.pipeline.arrays import Floats
+from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.calibration.probability import compute_calibration_error
 from ragassay.schemas.columns import SentenceState
 from tests.benchmarks.defaults import SENTENCE_SETS
@@ -24,6 +26,9 @@ SETS = SENTENCE_SETS | {
     name: LabelSource("label", where={"dev_set": name}) for name in ("written_statements", "written_answers")
 }
 BINS = np.linspace(0, 1, 11)
+PENALTIES = (0.0, 0.25, 0.5, 1.0, 2.0)
+"""Penalties for a missing number or date, in standard deviations of the score."""
+
 SIZE, MARGIN = 320, 44
 """Size of the plot and its margin, in pixels."""
 
@@ -40,12 +45,12 @@ def read_sentences(output: str) -> dict[str, pl.DataFrame]:
     """Read set -> labeled sentences with their columns `probability`, `state` and `supported`."""
     folder = open_output(output)
     values = read_member_values(read_manifest(folder))
-    scored = pl.read_parquet(f"{output}/scored/**/*.parquet", columns=["row_key", "sentences"])
+    scored = pl.read_parquet(f"{output}/scored/**/*.parquet", columns=["row_key", "sentences", "evidence"])
     frames = {}
     for name, source in SETS.items():
         rows = load_labeled(folder, values, source)
         keys = pl.DataFrame({"row_key": rows.row_keys})
-        sentences = keys.join(scored, on="row_key", maintain_order="left").explode("sentences").unnest("sentences")
+        sentences = keys.join(scored, on="row_key", maintain_order="left").explode("sentences", "evidence").unnest("sentences")
         frame = sentences.with_columns(supported=pl.Series(read_truth(rows)).fill_nan(None))
         frames[name] = frame.drop_nulls(["supported", "state"])
     return frames
@@ -62,6 +67,16 @@ def render_row(name: str, frame: pl.DataFrame) -> str:
     error = compute_calibration_error(probability, wrong == 0)
     figures = f"{precision:.3f} | {recall:.3f} | {' | '.join(shares)} | {brier:.3f} | {wrong.mean() * (1 - wrong.mean()):.3f}"
     return f"| {name} | {len(frame)} | {wrong.mean():.2f} | {figures} | {error:.3f} |"
+
+
+def render_penalties(name: str, frame: pl.DataFrame) -> str:
+    """Render the AUROC of a set's sentence scores under each penalty as a row of a table."""
+    kinds = pl.col("evidence").struct.field("missing").list.eval(pl.element().struct.field("kind").is_in(["number", "date"]))
+    is_missing = frame.select(kinds.list.any().fill_null(False)).to_series().to_numpy()
+    supported = frame["supported"].to_numpy() == 1
+    aurocs = [compute_auroc(frame["score"].to_numpy() - penalty * is_missing, supported) for penalty in PENALTIES]
+    share = f"{1 - supported[is_missing].mean():.2f} of {is_missing.sum()}" if is_missing.any() else "0"
+    return f"| {name} | {share} | {' | '.join(f'{auroc:.3f}' for auroc in aurocs)} |"
 
 
 def draw_reliability(frames: dict[str, pl.DataFrame]) -> str:
@@ -105,6 +120,14 @@ def main() -> None:
     print(f"| --- |{' --- |' * 10}")
     for name, frame in frames.items():
         print(render_row(name, frame))
+    print(
+        "\n| set | unsupported with a missing number or date | AUROC | "
+        + " | ".join(f"less {p:g}" for p in PENALTIES[1:])
+        + " |"
+    )
+    print(f"| --- |{' --- |' * 6}")
+    for name, frame in frames.items():
+        print(render_penalties(name, frame))
     if options.plot:
         options.plot.write_text(draw_reliability(frames), encoding="utf-8")
 
