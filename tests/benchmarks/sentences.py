@@ -2,8 +2,8 @@
 
 OUTPUT is a finalized output of `tests.benchmarks.dev_sets`. For each set of labeled sentences it prints the share flagged,
 precision and recall of flagged sentences, the share of unsupported ones by state, and the quality of P(supported). The bundled
-map is fitted to these sets; `tests.benchmarks.defaults` prints each set's figures with the map of the other sets. It also prints
-the AUROC of sentence scores less a penalty for numbers and dates that the context lacks.
+map is fitted to these sets; `tests.benchmarks.defaults` prints each set's figures with the map of the other sets. It also
+prints the AUROC of sentence scores less a penalty for numbers and dates that the context lacks.
 """
 
 import argparse
@@ -120,11 +120,8 @@ def main() -> None:
     print(f"| --- |{' --- |' * 10}")
     for name, frame in frames.items():
         print(render_row(name, frame))
-    print(
-        "\n| set | unsupported with a missing number or date | AUROC | "
-        + " | ".join(f"less {p:g}" for p in PENALTIES[1:])
-        + " |"
-    )
+    columns = " | ".join(f"less {penalty:g}" for penalty in PENALTIES[1:])
+    print(f"\n| set | unsupported with a missing number or date | AUROC | {columns} |")
     print(f"| --- |{' --- |' * 6}")
     for name, frame in frames.items():
         print(render_penalties(name, frame))
