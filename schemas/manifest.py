@@ -147,6 +147,7 @@ class DriftCheck:
         sentences: Number of sentences in the latest partitions and in the history.
         shifts: Comparisons; empty if there is nothing to compare.
         note: Why some or all comparisons are missing; null otherwise.
+        limits: Settings of the check: the job file's `verdict.drift`, and `history`, its `verdict.history.partitions`.
     """
 
     __pydantic_config__ = RECORD_CONFIG
@@ -156,6 +157,7 @@ class DriftCheck:
     sentences: tuple[int, int]
     shifts: list[Shift]
     note: str | None
+    limits: dict[str, float] = field(default_factory=dict)
 
     @property
     def drifted(self) -> list[Shift]:

@@ -112,7 +112,7 @@ def test_a_whole_job_runs_without_a_checkout(installed: Path, tmp_path: Path) ->
     kinds = ("entities", "attribution", "novelty")
     job = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": kind, "kind": kind} for kind in kinds]})
     result = run(installed / "ragassay", "run", logs, tmp_path / "out", "--config", job, cwd=tmp_path)
-    assert "30 in = 30 scored + 0 failed" in result
+    assert "30 in = 30 scored + 0 unscorable" in result
     assert "AUROC" in run(installed / "ragassay", "evaluate", tmp_path / "out", "--label", "label", cwd=tmp_path)
     run(installed / "ragassay", "report", tmp_path / "out", "--label", "label", cwd=tmp_path)
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000

@@ -143,12 +143,12 @@ def report(
     with command_console() as console:
         from ragassay.jobs.evaluation.compare_members import compare_members as run_compare
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.evaluation.labeled_responses import read_member_values, read_partition_stats
         from ragassay.jobs.report.gather import gather_report_data
         from ragassay.jobs.report.member_scores import read_member_scales
         from ragassay.jobs.report.page import render_report
         from ragassay.jobs.report.tables import print_evaluation, print_headline, print_unequal_sampling
-        from ragassay.jobs.verdicts.drift import check_drift
+        from ragassay.jobs.verdicts.drift import check_output_drift, restore_drift_config
+        from ragassay.jobs.verdicts.partition_stats import read_member_values
 
         job = load_job(config)
         folder, name = resolve_page_path(open_output(output), out, "report")
@@ -158,7 +158,8 @@ def report(
 
         def make_page(snapshot: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
             values = read_member_values(manifest) if manifest.last_fit else {}
-            drift_check = check_drift(job.verdict, manifest, read_partition_stats(snapshot, values) if values else {})
+            drift_config = job.verdict if config is not None else restore_drift_config(manifest)
+            drift_check = check_output_drift(drift_config, manifest, snapshot)
             with show_task("reading", total=count_rows(manifest), unit="rows"):
                 column = source_in_logs.column if source_in_logs else None
                 scales = read_member_scales(manifest, limits)

@@ -354,12 +354,14 @@ def agreement(
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
     """Compare the latest partition with earlier ones."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.labeled_responses import read_member_values, read_partition_stats
         from ragassay.jobs.report.tables import print_drift
-        from ragassay.jobs.verdicts.drift import check_drift
+        from ragassay.jobs.verdicts.drift import check_output_drift, restore_drift_config
+        from ragassay.jobs.verdicts.partition_stats import read_member_values
 
         def run(folder: Folder, manifest: Manifest) -> DriftCheck:
-            return check_drift(load_job(config).verdict, manifest, read_partition_stats(folder, read_member_values(manifest)))
+            read_member_values(manifest)  # an output without scores is an error
+            settings = load_job(config).verdict if config is not None else restore_drift_config(manifest)
+            return check_output_drift(settings, manifest, folder)
 
         check = read_output(output, run, console)
         print_drift(check, console)

@@ -6,10 +6,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ragassay.jobs.config.job import Job
+from ragassay.jobs.display.drift import describe_drift
 from ragassay.jobs.display.lines import print_lines
+from ragassay.jobs.display.statuses import describe_reasons
 from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
-from ragassay.schemas.manifest import DriftCheck, Escalation, FitRecord, Run, Shift, ThresholdRecord
+from ragassay.schemas.manifest import Escalation, FitRecord, Run, ThresholdRecord
 from ragassay.schemas.source import SourceTable
 
 _SHOWN_FILES = 5
@@ -39,22 +41,6 @@ def print_fit(fits: Mapping[str, NormalizationFit], console: Console) -> None:
     console.print(table)
 
 
-def drift_text(check: DriftCheck) -> str:
-    """Return a line about drift."""
-    if check.note:
-        return f"not checked: {check.note}"
-    against = f"against {len(check.history)} earlier partition(s)"
-    if not check.drifted:
-        return f"none, {against}"
-    return f"{', '.join(_shift_text(shift) for shift in check.drifted)}; {against}"
-
-
-def _shift_text(shift: Shift) -> str:
-    name = shift.metric + (f" of {shift.member}" if shift.member else "")
-    values = f" ({shift.latest:.3g}, was {shift.history:.3g})" if shift.latest is not None and shift.history is not None else ""
-    return f"{name} {shift.distance:.3g} > {shift.limit:g}{values}"
-
-
 def _touched_files_text(uris: Sequence[str]) -> str:
     more = f" and {len(uris) - _SHOWN_FILES} more (files_touched in manifest.json)" if len(uris) > _SHOWN_FILES else ""
     return (
@@ -81,7 +67,7 @@ def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
         return []
     rule = "the dynamic threshold" if done.share is None else f"a share of {done.share:g}"
     lines = [("escalated", f"{done.chosen:,} of {done.scored:,} responses, by {done.when} and {rule}, to {done.judge}")]
-    failed = ", ".join(f"{n:,} {status}" for status, n in sorted(done.failed.items()))
+    failed = describe_reasons(done.failed)
     kept = f"; {sum(done.failed.values()):,} keep the ensemble's verdict: {failed}" if failed else ""
     lines.append(("decided", f"{done.decided:,} by {done.judge}, {done.changed:,} verdicts changed{kept}"))
     cost = f", {done.dollars:.4f} USD" if done.dollars is not None else ""
@@ -115,7 +101,7 @@ def traces_text(counts: Mapping[str, int]) -> str:
 
 def _rows(run: Run) -> list[tuple[str, str]]:
     rows = run.rows
-    text = f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped"
+    text = f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} unscorable + {rows['skipped']:,} skipped"
     return [("rows", text), *([("traces", traces_text(run.traces))] if run.traces else [])]
 
 
@@ -163,9 +149,8 @@ def _sentence_lines(threshold: ThresholdRecord, fit: FitRecord | None) -> list[t
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [*([("table", _source_text(run.source))] if run.source else []), *_rows(run), *_backfill_lines(run)]
-    failed = {status: n for status, n in run.statuses.items() if status != "ok"}
-    if failed:
-        lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))
+    if reasons := describe_reasons(run.statuses):
+        lines.append(("unscorable", reasons))
     for uri, reason in run.files_skipped.items():
         lines.append(("file skipped", f"{uri}: {reason}"))
     if run.files_touched:
@@ -187,7 +172,7 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
         lines += _fit_lines(run)
     lines += _escalation_lines(run.escalation)
     if run.drift:
-        lines.append(("drift", drift_text(run.drift)))
+        lines.append(("drift", describe_drift(run.drift)))
     for name, used in run.usage.items():
         tokens = used["tokens_computed"] + used["tokens_reused"]
         reused = used["tokens_reused"] / tokens if tokens else 0.0

@@ -19,7 +19,7 @@ from ragassay.jobs.evaluation.choose_rule import (
     read_stored_rule,
     split_folds,
 )
-from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, fit_all_partitions, load_labeled, read_member_values
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, fit_all_partitions, load_labeled
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.evaluation.sentence_probability import fit_sentence_probability
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -27,6 +27,7 @@ from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.finalize_partition import compute_score_moments, count_score_cells
 from ragassay.jobs.verdicts.languages import find_measured_languages
+from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.certify import certify_threshold, min_rows_to_certify
 from ragassay.pipeline.calibration.probability import compute_calibration_error, fit_probability, predict_probabilities

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.evaluation.labeled_responses import read_member_values
 from ragassay.jobs.evaluation.labels import Label, LabelSource, parse_labels
 from ragassay.jobs.output.scored_dataset import Position, ScoredDataset, open_scored
 from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.member_values import ValueKind
 from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.manifest import Manifest

@@ -97,11 +97,6 @@ ANSWERS_NOT_WRITABLE = Message(
     "{path} can't be written ({reason}). The judge's answers cost money and are kept there: get write access to OUTPUT, or "
     "remove evaluation.reference from the job file",
 )
-NO_SCORED_ROW = Message(
-    "output.no-scored-row",
-    "no row of this output has a score: run `ragassay finalize OUTPUT`, or read `status` and `error` in scored/ to see why "
-    "rows failed",
-)
 NO_SENTENCE_LABELS = Message(
     "labels.no-sentence-labels",
     "column {column!r} contains no sentence labels: it needs lists of structs with integer start and end",
@@ -114,10 +109,6 @@ NO_LABELED_ROW = Message(
 ONE_CLASS = Message(
     "labels.one-kind",
     "{where}: all {rows} labeled rows are {labels}. Label both correct and hallucinated rows",
-)
-STALE_STATISTICS = Message(
-    "output.old-statistics",
-    "statistics of partition {partition!r} are missing or out of date: run `ragassay finalize` first",
 )
 OWN_COLUMN = Message("labels.own-column", "column {column!r} is written by RAGAssay: name a column with people's labels")
 COLUMN_TYPE = Message("labels.column-type", "label column {column!r} has type {type}: give booleans, 0 and 1, or {forms}")

@@ -10,13 +10,14 @@ from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.cascade import compute_cascade_margins, measure_cascade
 from ragassay.jobs.evaluation.choose_rule import read_stored_rule, score_by_other_half
 from ragassay.jobs.evaluation.flag_quality import measure_response_flags, measure_sentence_flags
-from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, fit_all_partitions, load_labeled, read_member_values
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, fit_all_partitions, load_labeled
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.evaluation.normalization_check import check_normalization
 from ragassay.jobs.evaluation.reference_answers import ask_reference_model
 from ragassay.jobs.output.manifest import require_text
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import (
     compute_auroc,

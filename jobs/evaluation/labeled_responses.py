@@ -21,20 +21,17 @@ from ragassay.jobs.evaluation.label_table import (
     name_weak_labelers,
 )
 from ragassay.jobs.evaluation.labels import Label, LabelSource
-from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored, to_batch, value_to_text
-from ragassay.jobs.output.snapshot import check_row_count
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.fit import fit_members, read_stats
+from ragassay.jobs.verdicts.fit import fit_members
+from ragassay.jobs.verdicts.partition_stats import read_partition_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import number_groups
-from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs, read_logprobs, read_members, read_scores
 from ragassay.pipeline.text.words import collect_words, compute_context_share, extract_words
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.schemas.columns import SUPPORTED, Status, is_flagged
-from ragassay.schemas.manifest import Manifest
-from ragassay.schemas.stats import PartitionStats
 
 READ_COLUMNS = (
     "row_key", "row_id", "status", "score", "threshold", "verdict", "judge_score", "question", "context", "response",
@@ -137,33 +134,6 @@ class _Collector:
 
     def array(self, name: str) -> Floats:
         return np.concatenate(self.arrays.get(name, [np.array([])]))
-
-
-def read_member_values(manifest: Manifest) -> dict[str, str]:
-    """Return member -> the value that its moments describe, as in the latest fit.
-
-    Raises:
-        OutputError: No row has a score.
-    """
-    if manifest.last_fit:
-        return {name: member.value for name, member in manifest.last_fit.members.items()}
-    raise OutputError(errors.NO_SCORED_ROW)
-
-
-def read_partition_stats(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats]:
-    """Read the statistics of every partition with verdicts.
-
-    Raises:
-        OutputError: Those of a partition are missing or out of date, or a run is replacing them.
-    """
-    stats_by_partition: dict[str, PartitionStats] = {}
-    for partition in open_scored(output).partitions:
-        stats = read_stats(output, partition)
-        if stats is None or stats.values != values:
-            raise OutputError(errors.STALE_STATISTICS, partition=hive_path(partition))
-        check_row_count(output, partition, sum(stats.rows.values()))
-        stats_by_partition[partition] = stats
-    return stats_by_partition
 
 
 def fit_all_partitions(output: Folder, values: dict[str, str]) -> dict[str, NormalizationFit]:

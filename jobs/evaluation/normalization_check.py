@@ -6,9 +6,10 @@ import numpy as np
 
 from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation.choose_rule import read_stored_rule, require_fit
-from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, read_partition_stats
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.fit import fit_members
+from ragassay.jobs.verdicts.partition_stats import read_partition_stats
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.errors import FitError
 from ragassay.pipeline.member_values import ValueKind

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from ragassay.jobs.evaluation.compare_members import read_member_limits
 from ragassay.jobs.evaluation.explanation_quality import JUDGMENT_SCHEMA
-from ragassay.jobs.evaluation.labeled_responses import read_member_values
 from ragassay.jobs.evaluation.labels import Label
 from ragassay.jobs.export.rows import read_scored_rows
 from ragassay.jobs.export.write import write_parquet
@@ -19,6 +18,7 @@ from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.second_pass.explain.stored_explanations import read_explanations
 from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
 from ragassay.jobs.storage.writable import check_writable
+from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.pipeline.reasoning.strategy import Strategy

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ragassay.jobs.output.partitions import hive_keys
+from ragassay.jobs.display.drift import describe_drift
 from ragassay.jobs.report.gather import GroupCounts, ReportData
 from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run
@@ -65,7 +65,7 @@ def summarize(data: ReportData, run: Run, manifest: Manifest, drift: DriftCheck)
         previous=previous.value if previous else "",
         tiles=_make_tiles(latest, previous),
         totals=list(_list_totals(data, includes_rows=has_previous)),
-        drift=_describe_drift(drift, latest.value if has_previous else ""),
+        drift=describe_drift(drift),
         has_drifted=bool(drift.drifted),
         notes=[
             *_describe_sample(manifest),
@@ -126,25 +126,6 @@ def _describe_change(latest: GroupCounts, previous: GroupCounts) -> str:
         return previous_text
     points = 100 * (latest.flagged_share - previous.flagged_share)
     return f"{previous_text} ({points:+.1f} points)"
-
-
-def _describe_drift(check: DriftCheck, latest: str) -> str:
-    if check.note:
-        return f"not checked: {check.note}"
-    if any(latest not in hive_keys(partition).values() for partition in check.latest if latest):
-        return f"{', '.join(check.latest)}: {_describe_shifts(check)}"  # drift counts rows without the key as latest
-    return _describe_shifts(check)
-
-
-def _describe_shifts(check: DriftCheck) -> str:
-    shifts = [
-        f"{shift.metric}{f' of {shift.member}' if shift.member else ''} {shift.distance:.3g} (limit {shift.limit:g})"
-        for shift in check.drifted
-    ]
-    against = f"against {len(check.history):,} earlier partition{'s' if len(check.history) != 1 else ''}"
-    if not shifts:
-        return f"none in {len(check.shifts):,} comparisons {against}"
-    return f"{len(shifts):,} of {len(check.shifts):,} comparisons {against}: {', '.join(shifts)}"
 
 
 def _describe_sample(manifest: Manifest) -> Iterator[str]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from ragassay.jobs.display.drift import METRIC_WORDS, describe_drift
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.display.text_table import (
     TextTable,
@@ -93,7 +94,7 @@ def describe_evaluation(evaluation: Evaluation) -> str:
     text = (
         f"{evaluation.label}: {sum(evaluation.labels.values()):,} labeled responses ({labels}) of {evaluation.groups:,} "
         f"different {evaluation.grouped_by}s; "
-        f"{evaluation.unlabeled:,} rows without a label, {evaluation.unscored:,} labeled rows without a score."
+        f"{evaluation.unlabeled:,} rows without a label, {evaluation.unscored:,} labeled rows that are unscorable."
     )
     if evaluation.unmatched:
         text += f" {evaluation.unmatched:,} labels of the file match no row of this output."
@@ -289,15 +290,18 @@ def _describe_measures(measures: Mapping[str, float | None], positive_class: str
 
 def print_drift(check: DriftCheck, console: Console) -> None:
     """Print every comparison of the latest partition with its history."""
-    against = f"{len(check.history)} earlier partition(s)" + (f", from {check.history[0]}" if check.history else "")
-    console.print(escape(f"{', '.join(check.latest) or 'the only partition'} against {against}"))
-    if check.note:
-        console.print(escape(f"not checked: {check.note}"))
+    console.print(escape(f"drift  {describe_drift(check)}"))
+    if not check.shifts:
         return
     rows = [
         [
-            *(shift.metric, shift.member or "", format_number(shift.latest, ".4g"), format_number(shift.history, ".4g")),
-            *(format_number(shift.distance, ".4g"), format_number(shift.limit, "g"), "drifted" if shift.drifted else ""),
+            METRIC_WORDS.get(shift.metric, shift.metric),
+            shift.member or "",
+            format_number(shift.latest, ".4g"),
+            format_number(shift.history, ".4g"),
+            format_number(shift.distance, ".4g"),
+            format_number(shift.limit, "g"),
+            "drifted" if shift.drifted else "",
         ]
         for shift in check.shifts
     ]
@@ -438,7 +442,7 @@ def _describe_basis(evaluation: Evaluation) -> str:
     labels = ", ".join(f"{n:,} {label}" for label, n in sorted(evaluation.labels.items()))
     excluded = [
         (evaluation.unlabeled, "rows without a label"),
-        (evaluation.unscored, "labeled rows without a score"),
+        (evaluation.unscored, "labeled rows that are unscorable"),
         (evaluation.unmatched, "labels that match no row"),
         (evaluation.excluded, "rows excluded by --where"),
     ]
@@ -539,10 +543,10 @@ def _estimate_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
         yield "weights", f"1 / inclusion_probability of each labeled response{strata}"
     not_counted = {
         "responses looked at without getting a label": estimate.undecided,
-        "labels of rows without a score": estimate.labeled_unscored,
+        "labels of unscorable rows": estimate.labeled_unscored,
         "labels that match no row of this output": estimate.unmatched,
         "repeated lines": estimate.repeated,
-        "rows without a score": estimate.unscored,
+        "unscorable rows": estimate.unscored,
         "rows excluded by --where": estimate.excluded,
     }
     text = "; ".join(f"{count:,} {description}" for description, count in not_counted.items() if count)

@@ -15,12 +15,10 @@ from ragassay.jobs.run.decide import DecideResult
 from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import ScoreResult
-from ragassay.jobs.scoring.register import find_incomplete_partitions
 from ragassay.jobs.scoring.select_files import count_deferred
 from ragassay.jobs.second_pass.escalate.command import ChosenResponses, EscalationResult
-from ragassay.jobs.verdicts.drift import check_drift
+from ragassay.jobs.verdicts.drift import check_output_drift
 from ragassay.jobs.verdicts.error_share import find_worst_error_share
-from ragassay.jobs.verdicts.fit import update_stats
 from ragassay.jobs.verdicts.write_partitions import count_written_rows
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import Status
@@ -45,7 +43,7 @@ class StepResults:
 
 
 def check_run_drift(plan: RunPlan, manifest: Manifest, results: StepResults) -> DriftCheck | None:
-    """Compare the partitions that got verdicts with the history before them.
+    """Compare the latest partition of the output with its history.
 
     Args:
         plan: The plan.
@@ -55,19 +53,12 @@ def check_run_drift(plan: RunPlan, manifest: Manifest, results: StepResults) -> 
     Returns:
         The comparison; None if the run read no logs, or gave no verdicts.
     """
-    scored, fitted = results.scored, results.fitted
-    if scored is None:
+    has_verdicts = results.fitted is not None and bool(results.fitted.scores.chosen)
+    # An earlier run may have been interrupted after it wrote these verdicts, before it checked drift.
+    has_verdicts |= results.escalated is not None and bool(results.escalated.partitions)
+    if results.scored is None or not has_verdicts:
         return None
-    incomplete = find_incomplete_partitions(manifest, scored.partly_scored_files, scored.deferred)
-    latest = list(fitted.scores.chosen) if fitted is not None else []
-    if not latest and results.escalated is not None:
-        # An earlier run was interrupted after it wrote these verdicts, before it checked drift. Incomplete partitions have no
-        # statistics.
-        latest = [path for path in results.escalated.partitions if hive_path(path) not in incomplete]
-    if not latest:
-        return None
-    stats = fitted.scores.stats if fitted is not None else update_stats(plan.job.members.value_kinds, plan.output, incomplete)
-    return check_drift(plan.job.verdict, manifest, stats, latest)
+    return check_output_drift(plan.job.verdict, manifest, plan.output)
 
 
 def begin_run(plan: RunPlan, run: Run) -> Manifest:

@@ -1,14 +1,44 @@
 """Compare the statistics of the latest partitions with their history."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from ragassay.jobs.config.verdict import Drift, VerdictConfig
 from ragassay.jobs.output.partitions import earlier_partitions, hive_path, natural_key
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.partition_stats import read_partition_stats
 from ragassay.pipeline.verdict.drift import kolmogorov_smirnov_distance, population_stability_index
 from ragassay.pipeline.verdict.moments import merge_moments
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import DriftCheck, Manifest, PartitionVerdicts, Shift
 from ragassay.schemas.stats import PartitionStats
+
+
+def check_output_drift(config: VerdictConfig, manifest: Manifest, output: Folder) -> DriftCheck:
+    """Compare the latest partition of an output with the history before it: what `run`, `report` and `drift` show.
+
+    Partitions without verdicts count on neither side.
+
+    Args:
+        config: Its `history` sets the length of the history, its `drift` the limits.
+        manifest: Manifest of the output folder.
+        output: The output folder, or a snapshot of it.
+
+    Raises:
+        OutputError: Statistics are missing or out of date.
+    """
+    values = {name: member.value for name, member in manifest.last_fit.members.items()} if manifest.last_fit else {}
+    stats = read_partition_stats(output, values, frozenset(manifest.finalized)) if values else {}
+    return check_drift(config, manifest, stats)
+
+
+def restore_drift_config(manifest: Manifest) -> VerdictConfig:
+    """Return the settings of the latest drift check of a run, for readers without a job file; else the defaults."""
+    checks = [run.drift for run in reversed(manifest.runs) if run.drift is not None and run.drift.limits]
+    if not checks:
+        return VerdictConfig()
+    limits = dict(checks[0].limits)
+    return VerdictConfig.model_validate({"history": {"partitions": limits.pop("history")}, "drift": limits})
 
 
 def check_drift(
@@ -22,6 +52,13 @@ def check_drift(
         stats: Path of a partition on disk -> its statistics.
         latest: Paths of the latest partitions on disk; None for those with the last value of the first hive key.
     """
+    check = _compare_partitions(config, manifest, stats, latest)
+    return replace(check, limits={**config.drift.model_dump(), "history": config.history.partitions})
+
+
+def _compare_partitions(
+    config: VerdictConfig, manifest: Manifest, stats: Mapping[str, PartitionStats], latest: Collection[str] | None
+) -> DriftCheck:
     if latest is None:
         first_keys = sorted((path.partition("/")[0] for path in stats), key=natural_key)
         latest = [path for path in stats if path.partition("/")[0] == first_keys[-1]]

@@ -50,3 +50,12 @@ OTHER_SCALE = Message(
     "verdict.aggregate: the threshold of the {calibration} does not apply to scores made with {settings}. Set a threshold too, "
     "such as `verdict: {{threshold: {{quantile: 0.2}}}}`, omit {keys}, or set `verdict: {{calibration: {none}}}`",
 )
+NO_SCORED_ROW = Message(
+    "output.no-scored-row",
+    "no row of this output has a score: run `ragassay finalize OUTPUT`, or read `status` and `error` in scored/ to see why "
+    "rows failed",
+)
+STALE_STATISTICS = Message(
+    "output.old-statistics",
+    "statistics of partition {partition!r} are missing or out of date: run `ragassay finalize` first",
+)

@@ -19,10 +19,11 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled, read_member_values
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.calibration_file import make_rule
 from ragassay.jobs.output.manifest import open_output, read_manifest
+from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.calibration.probability import (

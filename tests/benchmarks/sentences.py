@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled, read_member_values
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import open_output, read_manifest
+from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.calibration.probability import compute_calibration_error

@@ -15,10 +15,11 @@ import polars as pl
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import Normalize
-from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled, read_member_values
+from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
+from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import compute_auroc, compute_metrics
 from ragassay.pipeline.member_values import ValueKind

@@ -38,7 +38,7 @@ def test_repeated_runs_without_an_slm(tmp_path: Path) -> None:
     job = write_job(
         tmp_path / "job.yaml", members={"slms": [], "detectors": DETECTORS}, verdict={"threshold": {"quantile": 0.3}}
     )
-    assert "31 in = 30 scored + 1 failed" in run(logs, output, job)
+    assert "31 in = 30 scored + 1 unscorable" in run(logs, output, job)
     first = {row["row_id"]: row for row in read_rows(output)}
     bad = [row for row in first.values() if row["status"] != "ok"]
     assert [row["status"] for row in bad] == ["not_judged"] and "no content word" in bad[0]["error"] and bad[0]["score"] is None

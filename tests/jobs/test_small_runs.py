@@ -38,7 +38,7 @@ def test_rows_that_cannot_be_scored_stay_in_the_output(tiny_model: str, tmp_path
     config = write_job(tmp_path / "job.yaml", members=members, input={"on_bad_file": "skip"})
     done = invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "12 in = 5 scored + 7 failed + 0 skipped" in done.stdout and "b.parquet" in done.stdout
+    assert "12 in = 5 scored + 7 unscorable + 0 skipped" in done.stdout and "b.parquet" in done.stdout
     out = {r["row_id"]: r for r in read_rows(tmp_path / "out")}
     assert set(out) == set(rows)
     for name, row in out.items():
@@ -83,7 +83,7 @@ def test_an_unreadable_file_is_scored_when_it_is_readable(tmp_path: Path) -> Non
     assert first.returncode == 0 and "3 in = 3 scored" in first.stdout and "b.parquet" in first.stdout
     write_logs(tmp_path / "logs" / "b.parquet", example_rows(2, start=3))
     second = invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)
-    assert second.returncode == 0 and "5 in = 2 scored + 0 failed + 3 skipped" in second.stdout
+    assert second.returncode == 0 and "5 in = 2 scored + 0 unscorable + 3 skipped" in second.stdout
     assert len({r["row_id"] for r in read_rows(tmp_path / "out")}) == 5
     write_logs(tmp_path / "logs" / "b.parquet", example_rows(3, start=3))
     changed = invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)

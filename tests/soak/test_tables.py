@@ -193,10 +193,10 @@ def test_runs_over_json_lines_score_each_row_once(tmp_path: Path) -> None:
     lines[10:10] = ["{broken", "", '["no object"]']
     (folder / "dt=2026-11-01" / "a.jsonl").write_text("\n".join(lines))
     stdout = run_job(folder, output, config)
-    assert "602 in = 600 scored + 2 failed" in stdout and "2 unreadable" in stdout
+    assert "602 in = 600 scored + 2 unscorable" in stdout and "2 unreadable" in stdout
     packed = gzip.compress("\n".join(map(json.dumps, make_rows(HALF))).encode())
     (folder / "dt=2026-11-02" / "b.ndjson.gz").write_bytes(packed)
-    assert "1,202 in = 600 scored + 0 failed + 602 skipped" in run_job(folder, output, config)
+    assert "1,202 in = 600 scored + 0 unscorable + 602 skipped" in run_job(folder, output, config)
     bad = {"dt=2026-11-01/a.jsonl#10", "dt=2026-11-01/a.jsonl#11"}
     assert {row["row_id"]: row["error"] for row in read_rows(output) if row["status"] == "unreadable"}.keys() == bad
     record_rows(

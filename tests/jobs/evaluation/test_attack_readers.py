@@ -13,7 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.evaluation.labeled_responses import fit_all_partitions, read_member_values, read_partition_stats
+from ragassay.jobs.evaluation.labeled_responses import fit_all_partitions
 from ragassay.jobs.evaluation.reference_answers import ask_reference_model
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import lock_output
@@ -22,6 +22,7 @@ from ragassay.jobs.output.partitions import list_partition_files
 from ragassay.jobs.output.snapshot import VERDICTS_ID_KEY, Snapshot, read_readable_manifest, read_snapshot
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
+from ragassay.jobs.verdicts.partition_stats import read_member_values, read_partition_stats
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.pipeline.slm.reference_judge import ReferenceJudge
 from ragassay.schemas.manifest import Manifest

@@ -1,20 +1,22 @@
 """Drift of the latest partition against its history, on partitions with known statistics."""
 
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ragassay.jobs.evaluation.labeled_responses import read_member_values, read_partition_stats
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.drift import check_drift
+from ragassay.jobs.verdicts.partition_stats import read_member_values, read_partition_stats
 from ragassay.pipeline.verdict.moments import compute_moments
-from ragassay.schemas.manifest import Manifest, PartitionVerdicts
+from ragassay.schemas.manifest import DriftCheck, Manifest, PartitionVerdicts
 from ragassay.schemas.stats import PartitionStats
-from tests.jobs.conftest import invoke
+from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import invoke, manifest, write_job
 from tests.jobs.evaluation.conftest import job
 
 
@@ -105,7 +107,7 @@ def test_the_command_prints_the_comparison(scored_once: Path) -> None:
     manifest = read_manifest(folder)
     assert not check_drift(job().verdict, manifest, read_partition_stats(folder, read_member_values(manifest))).drifted
     done = invoke("drift", scored_once, "--fail-on-drift")
-    assert done.returncode == 0 and "dt=2026-11-07 against 5 earlier partition(s), from dt=2026-11-02" in done.stdout
+    assert done.returncode == 0 and "dt=2026-11-07: none in 9 comparisons against 5 earlier partitions" in done.stdout
 
 
 def test_drift_sets_the_exit_code(scored_once: Path, tmp_path: Path) -> None:
@@ -113,3 +115,28 @@ def test_drift_sets_the_exit_code(scored_once: Path, tmp_path: Path) -> None:
     done = invoke("drift", scored_once, "--config", tmp_path / "job.yaml", "--fail-on-drift")
     assert done.returncode == 3 and "drifted" in done.stdout
     assert invoke("drift", scored_once, "--config", tmp_path / "job.yaml").returncode == 0
+
+
+def test_run_report_and_drift_show_the_same(without_ray: None, tmp_path: Path) -> None:
+    """Also if the last run scores an old day, if the job has limits of its own, and if the reader has no job file."""
+    config = write_job(
+        tmp_path / "job.yaml",
+        members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]},
+        verdict={"drift": {"ks": 0.001, "min_sentences": 2}, "history": {"partitions": 2}},
+    )
+    for day in (3, 5, 4):
+        changes = {"response": "The moon is far from the sea."} if day == 5 else {}
+        rows = [{**row, **changes} for row in example_rows(10 + day)]
+        write_logs(tmp_path / "logs" / f"dt={day}" / "a.parquet", rows)
+        ran = invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+        assert ran.returncode == 0, ran.stderr
+        (line,) = [line for line in ran.stdout.splitlines() if line.startswith("drift")]
+        text = " ".join(line.split()[1:])
+        assert text.startswith("dt=3" if day == 3 else "dt=5")
+        for more in ([], ["--config", str(config)]):
+            assert f"drift  {text}" in invoke("drift", tmp_path / "out", *more).stdout
+            assert invoke("report", tmp_path / "out", *more).returncode == 0
+            assert text in unescape((tmp_path / "out" / "report.html").read_text())
+        stored = DriftCheck(**{**manifest(tmp_path / "out")["runs"][-1]["drift"], "shifts": []})
+        assert stored.limits["ks"] == 0.001 and stored.limits["history"] == 2
+    assert "values (KS) of novelty" in text and "against 2 earlier partitions" in text

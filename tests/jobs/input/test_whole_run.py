@@ -49,7 +49,7 @@ def test_a_run_over_unusual_layouts_loses_no_row(tmp_path: Path) -> None:
     job = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
     write_columns(tmp_path / "first" / "my%20key=0" / "a.parquet", context=pa.nulls(2))
     first = invoke("run", tmp_path / "first", output, "--config", job)
-    assert first.returncode == 0 and "2 in = 0 scored + 2 failed" in first.stdout, first.stdout + first.stderr
+    assert first.returncode == 0 and "2 in = 0 scored + 2 unscorable" in first.stdout, first.stdout + first.stderr
     assert not (output / "frequencies.parquet").exists()
 
     rows = 2 * len(VALUES) + 1 + 3 * 3 + 4 + 6 + 2 + 30
@@ -65,7 +65,7 @@ def test_a_run_over_unusual_layouts_loses_no_row(tmp_path: Path) -> None:
     assert (strange["input_status"], strange["a.b"], strange["category"], strange["list_view"]) == ("200", "x", "c", ["v"])
 
     again = invoke("run", f"file://{logs}", output, "--config", job)
-    assert again.returncode == 0 and f"{rows} in = 0 scored + 0 failed + {rows} skipped" in again.stdout, (
+    assert again.returncode == 0 and f"{rows} in = 0 scored + 0 unscorable + {rows} skipped" in again.stdout, (
         again.stdout + again.stderr
     )
 
@@ -74,7 +74,7 @@ def test_a_run_over_unusual_layouts_loses_no_row(tmp_path: Path) -> None:
     fails(refused, "input.values-too-wide")
     write_columns(logs / "my%20key=a%20b" / "later.parquet", n=pa.array([7, None]), context=pa.nulls(2))
     later = invoke("run", tmp_path / "logs" / "latest" / "..", output, "--config", job)
-    assert later.returncode == 0 and f"{rows + 2} in = 0 scored + 2 failed + {rows} skipped" in later.stdout, (
+    assert later.returncode == 0 and f"{rows + 2} in = 0 scored + 2 unscorable + {rows} skipped" in later.stdout, (
         later.stdout + later.stderr
     )
     assert invoke("finalize", output, "--config", job).returncode == 0

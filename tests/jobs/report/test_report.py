@@ -257,7 +257,10 @@ def test_the_summary_compares_the_latest_partition_with_the_previous_one(scored_
         summary.tiles[0].name == f"flagged: {flagged} of 60 responses"
         and summary.tiles[3].name == "without a score: 1 no_context"
     )
-    assert summary.has_drifted and summary.drift == "1 of 1 comparisons against 1 earlier partition: psi of a 0.5 (limit 0.25)"
+    assert (
+        summary.has_drifted
+        and summary.drift == "dt=2026-11-07: 1 of 1 comparisons against 1 earlier partition: values (PSI) of a 0.5 (limit 0.25)"
+    )
     assert (f"{len(rows):,}", "rows") in summary.totals
 
 
@@ -277,7 +280,7 @@ def test_the_summary_omits_a_missing_previous_partition(tmp_path: Path) -> None:
     for name in ("flat", "null"):
         assert not summaries[name].latest and not any(tile.previous for tile in summaries[name].tiles)
         assert "rows" not in [name for _, name in summaries[name].totals]  # the tiles show them
-    assert summaries["flat"].drift == "not checked: why" and summaries["flat"].notes == []
+    assert summaries["flat"].drift == "not checked, why" and summaries["flat"].notes == []
     assert summaries["first"].latest == "10" and summaries["first"].tiles[0].previous == "was none"
 
 
