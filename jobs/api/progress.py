@@ -1,7 +1,5 @@
 """Show progress in a terminal or a notebook."""
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,23 +50,3 @@ def show_progress(rows: int | None = None, stream: TextIO | None = None) -> Iter
             lambda text: bar.update(task, description=text),
             lambda count: bar.advance(task, count),
         )
-
-
-@contextmanager
-def silence_stderr() -> Iterator[TextIO]:
-    """Discard what engines and their libraries write to stderr. Their faults are raised as exceptions.
-
-    Yields:
-        A stream that writes to the original stderr.
-    """
-    sys.stderr.flush()
-    original = os.dup(2)
-    with open(os.devnull, "wb") as null:  # noqa: PTH123
-        os.dup2(null.fileno(), 2)
-    stream = os.fdopen(os.dup(original), "w", encoding="utf-8", errors="replace")
-    try:
-        yield stream
-    finally:
-        stream.close()
-        os.dup2(original, 2)
-        os.close(original)

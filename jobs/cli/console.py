@@ -1,6 +1,5 @@
 """Run the body of a command: with a console, and with one message for an error."""
 
-import logging
 import os
 import signal
 import sys
@@ -9,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 
+from ragassay.jobs.display.library_log import capture_library_output, find_log, get_terminal, show_log_records
 from ragassay.jobs.display.visible import CleanText, VisibleText
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.runtime.endings import (
@@ -20,7 +20,8 @@ from ragassay.jobs.runtime.endings import (
     restore_sigterm,
 )
 from ragassay.jobs.storage.store_retries import is_store_error, store_error
-from ragassay.pipeline.errors import RagassayError
+from ragassay.pipeline.engines.verbosity import limit_library_messages
+from ragassay.pipeline.errors import ModelError, RagassayError
 
 PLAIN_WIDTH = 200
 """Width of the console if the output is not a terminal, so that tables in files and logs of schedulers are not folded."""
@@ -32,10 +33,14 @@ def command_console() -> Iterator[Console]:
 
     Any other exception is a bug and shows its traceback.
     """
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    limit_library_messages()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    logging.basicConfig(level=logging.WARNING)
+    show_log_records()
+    with capture_library_output():
+        yield from _run_command()
+
+
+def _run_command() -> Iterator[Console]:
     plain = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
     error_console = new_console(stderr=True)
     try:
@@ -53,8 +58,18 @@ def command_console() -> Iterator[Console]:
             error = store_error(error)
         if isinstance(error, RagassayError):
             error_console.print(f"error[{error.code}]: {error}")
+            if isinstance(error, ModelError):
+                _name_log(error_console)
             sys.exit(1)
+        _name_log(error_console)
         raise
+
+
+def _name_log(console: Console) -> None:
+    """Name the file with the messages of libraries, if there are any."""
+    path = find_log()
+    if path is not None:
+        console.print(f"messages of libraries: {path}")
 
 
 def new_console(*, stderr: bool = False, width: int | None = None) -> Console:
@@ -62,7 +77,15 @@ def new_console(*, stderr: bool = False, width: int | None = None) -> Console:
 
     It removes secrets of URIs from lines; `print_lines` and `Bar` remove them from tables and bars.
     """
-    console = Console(stderr=stderr, soft_wrap=True, width=width, emoji=False, markup=not stderr, highlight=not stderr)
+    console = Console(
+        file=get_terminal() if stderr else None,
+        stderr=stderr,
+        soft_wrap=True,
+        width=width,
+        emoji=False,
+        markup=not stderr,
+        highlight=not stderr,
+    )
     console.push_render_hook(CleanText())
     console.push_render_hook(VisibleText())
     return console

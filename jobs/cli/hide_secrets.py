@@ -12,10 +12,12 @@ from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_outpu
 class CleanGroup(TyperGroup):
     """The group of commands, whose errors quote a wrong command line without secrets."""
 
-    def make_context(self, *args: Any, **more: Any) -> Any:
-        """Parse the command line."""
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **options: Any) -> Any:
+        """Parse the command line. `--verbose` may also follow the command."""
+        if "--verbose" in args:
+            args = ["--verbose", *(arg for arg in args if arg != "--verbose")]
         with clean_errors():
-            return super().make_context(*args, **more)
+            return super().make_context(info_name, args, *more, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""

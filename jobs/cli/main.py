@@ -1,5 +1,6 @@
 """The command line: the commands of all help panels, and the options that belong to no command."""
 
+import os
 from importlib.metadata import version
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from ragassay.jobs.cli.panels import EXIT_CODES
 from ragassay.jobs.cli.single_answers import single_answers
 from ragassay.jobs.cli.steps_and_models import steps
 from ragassay.jobs.progress.show import LogFormat, set_log_format
+from ragassay.pipeline.engines.verbosity import VERBOSE
 
 PANELS = (audit, measure, act, single_answers, steps)
 
@@ -43,10 +45,19 @@ def _set_global_options(
             help="Format of progress on stderr: text for people, json for programs (one object per line).",
         ),
     ] = LogFormat.TEXT,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            help=f"Show messages of engines and libraries, which otherwise go to a log file ({VERBOSE}=1). Any position.",
+        ),
+    ] = False,
     _version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
 ) -> None:
+    if verbose:
+        os.environ[VERBOSE] = "1"  # workers inherit it
     set_log_format(log_format)  # in every invocation: a process may run several commands
 
 

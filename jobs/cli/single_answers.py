@@ -2,7 +2,6 @@
 
 import json
 import sys
-from contextlib import nullcontext
 from typing import Annotated
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from ragassay.jobs.cli.answer_input import read_answers
 from ragassay.jobs.cli.console import command_console
 from ragassay.jobs.cli.options import Calibration, Config
 from ragassay.jobs.cli.panels import Panel
+from ragassay.jobs.display.library_log import get_terminal
 from ragassay.pipeline.errors import InputError
 
 single_answers = Panel("Single answers")
@@ -54,7 +54,7 @@ def check(
     with command_console() as console:
         _disable_pandas_in_pyarrow()
         from ragassay.jobs.api.check import check_answers
-        from ragassay.jobs.api.progress import show_progress, silence_stderr
+        from ragassay.jobs.api.progress import show_progress
         from ragassay.jobs.api.select_job import select_job
 
         job = select_job(config, history, fast=fast)
@@ -67,7 +67,7 @@ def check(
             answers = [{name: value for name, value in values.items() if value is not None}]
         else:
             answers = read_answers(file, job.input.csv_encoding)
-        with silence_stderr() if job.members.local_pools else nullcontext() as stream, show_progress(stream=stream) as progress:
+        with show_progress(stream=get_terminal()) as progress:
             checked_answers = check_answers(job, answers, history, calibration, progress.report_step)
         if as_json:
             for checked in checked_answers:

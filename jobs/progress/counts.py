@@ -58,6 +58,7 @@ class CountsBoard:
         self._workers: list[dict[str, Counts]] = [{} for _ in range(stages)]
         self._stage_of_id: dict[str, int] = {}
         self._reasons: dict[str, str] = {}
+        self._worker_of_id: dict[str, str] = {}
 
     def report(self, stage: int, worker: str, actor: str | None, counts: Counts) -> None:
         """Store the sums of a worker, which only grow.
@@ -71,6 +72,7 @@ class CountsBoard:
         self._workers[stage][worker] = counts
         if actor is not None:
             self._stage_of_id[actor] = self._stage_of_id[worker] = stage
+            self._worker_of_id[actor] = self._worker_of_id[worker] = worker
 
     def report_end(self, actor: str, reason: str) -> None:
         """Store the reason why the process of an actor ends itself."""
@@ -80,10 +82,14 @@ class CountsBoard:
         """Return the sums of each stage, in order."""
         return [sum_counts(list(workers.values())) for workers in self._workers]
 
-    def find_death(self, text: str) -> tuple[int | None, str | None]:
-        """Return the stage of the actor whose id or worker id a Ray error contains, and the reason that it last reported."""
+    def find_death(self, text: str) -> tuple[int | None, str | None, str | None]:
+        """Find the actor whose id or worker id a Ray error contains.
+
+        Returns:
+            Its stage, the reason that it last reported, and the id of its last process.
+        """
         found_id = next((known_id for known_id in self._stage_of_id if known_id in text), "")
-        return self._stage_of_id.get(found_id), self._reasons.get(found_id)
+        return self._stage_of_id.get(found_id), self._reasons.get(found_id), self._worker_of_id.get(found_id)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Show progress: as bars on a terminal, as lines elsewhere, or as JSON lines on stderr."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -14,6 +13,7 @@ from threading import Event, Thread
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ragassay.jobs.display.library_log import get_terminal
 from ragassay.jobs.progress.bar_state import Bar, SpeedEstimator, format_duration
 from ragassay.jobs.progress.waits import find_long_waits
 
@@ -89,7 +89,7 @@ def show_progress(get_bars: GetBars, console: Console) -> Iterator[None]:
 @contextmanager
 def show_waits() -> Iterator[None]:
     """Show the waits of the block on stderr, unless it is part of a block whose progress is shown."""
-    with nullcontext() if _open_threads else show_progress(list, Console(stderr=True)):
+    with nullcontext() if _open_threads else show_progress(list, Console(file=get_terminal(), stderr=True)):
         yield
 
 
@@ -134,7 +134,7 @@ def print_line(bars: Sequence[Bar], seconds: float, console: Console) -> None:
 def print_json(bars: Sequence[Bar]) -> None:
     """Print one JSON object per bar, each on a line of stderr."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    print("".join(format_json(bar, now) + "\n" for bar in bars), end="", file=sys.stderr, flush=True)
+    print("".join(format_json(bar, now) + "\n" for bar in bars), end="", file=get_terminal(), flush=True)
 
 
 def format_json(bar: Bar, now: str) -> str:

@@ -1,7 +1,9 @@
 """Explain why a run failed when the process of a worker ended more often than it may restart."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ragassay.jobs.progress.counts import wait_for_answer
@@ -9,6 +11,12 @@ from ragassay.jobs.runtime import errors
 from ragassay.jobs.runtime.endings import walk_causes
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.stages.stage import Stage
+
+_CREATION = "error raised in its creation task"
+"""Part of Ray's error for an actor whose constructor raised."""
+
+_CRASH = re.compile(r"^(\*\*\* SIG|Fatal Python error|terminate called|OMP: Error|\s*what\(\):)")
+"""Beginning of a line that a process writes when it crashes."""
 
 
 def explain_death(error: BaseException, stages: Sequence[Stage], board: Any) -> ModelError | None:
@@ -29,10 +37,10 @@ def explain_death(error: BaseException, stages: Sequence[Stage], board: Any) -> 
     if death is None:
         return None
     text = f"{_killed_workers(str(death))} {getattr(death, 'actor_id', '')}"
-    number, reason = None, None
+    number = reason = worker = None
     with suppress(RayError):  # the board may have ended too
-        number, reason = wait_for_answer(board.find_death.remote(text))
-    reason = reason or _reason_in(str(death))
+        number, reason, worker = wait_for_answer(board.find_death.remote(text))
+    reason = reason or _reason_in(str(death), worker)
     replicas = None if number is None else stages[number].replicas
     if number is None or replicas is None:
         return ModelError(errors.WORKER_DIED, reason=reason)
@@ -46,10 +54,43 @@ def _killed_workers(text: str) -> str:
     return "\n".join(killed) if killed else text
 
 
-def _reason_in(text: str) -> str:
+def _reason_in(text: str, worker: str | None) -> str:
+    """Return why a process ended, from the text of Ray's error and the log of the process."""
     if "memory monitor" in text or "running low on memory" in text or "OutOfMemory" in text:
         return (
             "the memory of its machine was used up, and Ray ended it: lower replicas.max, runtime.block_mib, or the memory of "
             "its engine (max_num_batched_tokens, kv_cache_gib)"
         )
-    return "it crashed or was killed from outside; the Ray log on its machine may show more"
+    if _CREATION in text:
+        last_line = text.strip().splitlines()[-1].strip()
+        return f"it could not start: {last_line}{_name_worker_log(worker)}"
+    crash = find_crash(worker)
+    return f"it crashed or was killed from outside{f' ({crash})' if crash else ''}{_name_worker_log(worker)}"
+
+
+def find_crash(worker: str | None) -> str | None:
+    """Return the line about a crash in the log of a worker process of this machine; None without one.
+
+    Other lines are not quoted: they may contain text of the logs.
+    """
+    path = find_worker_log(worker)
+    with suppress(OSError):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path else []
+        return next((line.strip() for line in lines if _CRASH.search(line)), None)
+    return None
+
+
+def _name_worker_log(worker: str | None) -> str:
+    path = find_worker_log(worker)
+    return f"; its log is {path}" if path else "; the Ray log on its machine may show more"
+
+
+def find_worker_log(worker: str | None) -> Path | None:
+    """Return the file with what a worker process of this machine wrote to stderr; None on other machines."""
+    if worker is None:
+        return None
+    from ray._private.worker import global_worker
+
+    node = getattr(global_worker, "node", None)
+    folder = Path(node.get_logs_dir_path()) if node is not None else None
+    return next(folder.glob(f"worker-{worker}-*.err"), None) if folder else None

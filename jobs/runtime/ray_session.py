@@ -14,6 +14,7 @@ from ragassay.jobs.runtime.endings import handle_sigterm, is_disk_full, make_dis
 from ragassay.jobs.runtime.ray_start import start_local_ray
 from ragassay.jobs.runtime.resources import check_resources
 from ragassay.jobs.storage.store_retries import is_store_error, store_error
+from ragassay.pipeline.engines.verbosity import is_verbose
 from ragassay.pipeline.errors import ConfigError, RagassayError
 
 WORKERS_PER_CPU = 4
@@ -104,7 +105,7 @@ def _start(address: str | None, needed_cpus: float) -> None:
 
     if address:
         try:
-            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=is_verbose())
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise ConfigError(errors.NO_CLUSTER, address=address, reason=error) from error
         return

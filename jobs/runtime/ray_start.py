@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragassay.jobs import errors
+from ragassay.pipeline.engines.verbosity import is_verbose
 from ragassay.pipeline.errors import ConfigError
 
 START_SECONDS = 300
@@ -63,7 +64,7 @@ def start_local_ray(needed_cpus: float, runtime_env: dict[str, Any] | None = Non
                     num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
                     include_dashboard=False,
                     logging_level=logging.ERROR,
-                    log_to_driver=False,
+                    log_to_driver=is_verbose(),
                     runtime_env=runtime_env,
                 )
             return

@@ -20,6 +20,7 @@ from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, res
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
 from ragassay.pipeline.engines.text_protocol import TextEngine
+from ragassay.pipeline.engines.verbosity import limit_library_messages
 from ragassay.pipeline.engines.vllm_text import VllmTextEngine
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import report_answered
@@ -245,7 +246,7 @@ def set_environment(settings: VllmSettings, threads: int) -> None:
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
     os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(settings.kv_cache_gib or 1)))
     os.environ["VLLM_NO_USAGE_STATS"] = "1"
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    limit_library_messages()
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
 

@@ -1,5 +1,6 @@
 """The error of a run in which the process of an actor ends repeatedly."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -78,3 +79,20 @@ def test_deaths_of_tasks_and_errors_without_a_death(handle: Handle) -> None:
     slow = OSError("When reading 'a' in bucket 'b': AWS Error SLOW_DOWN during GetObject operation")
     store_error = find_own_error(slow)
     assert store_error is not None and store_error.code == "store.gave-way" and find_own_error(OSError("another")) is None
+
+
+def test_a_process_that_could_not_start_is_quoted(handle: Handle) -> None:
+    text = "error raised in its creation task, pid=1\nTraceback (most recent call last):\nImportError: libcudart.so"
+    error = explain_death(RayActorError(None, DIED.format("bbb222", text)), STAGES, handle)
+    assert error is not None and "it could not start: ImportError: libcudart.so" in error.fields["reason"]
+
+
+def test_the_log_of_a_crashed_process_is_quoted_and_named(
+    handle: Handle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "worker-w3-01000000-7.err"
+    log.write_text("text of a log\n*** SIGSEGV received at time=1 on cpu 0 ***\n")
+    monkeypatch.setattr(deaths, "find_worker_log", lambda worker: log if worker == "w3" else None)
+    error = explain_death(RayActorError(None, DIED.format("bbb222", CRASHED)), STAGES, handle)
+    assert error is not None and f"its log is {log}" in error.fields["reason"]
+    assert "*** SIGSEGV received" in error.fields["reason"] and "text of a log" not in str(error)
