@@ -325,8 +325,9 @@ def explain(
 @act.add("escalate audit/ --config job.yaml")
 def escalate(output: Output, config: Config = None) -> None:
     """Send the most doubtful responses to a larger judge, as `run` does if the job file names one."""
+    began = time.perf_counter()
     with command_console() as console:
         from ragassay.jobs.cli.run_summary import print_summary
         from ragassay.jobs.run import escalate_job
 
-        print_summary(escalate_job(load_job(config), output, console), output, console)
+        print_summary(escalate_job(load_job(config), output, console), output, console, began)

@@ -114,6 +114,7 @@ def run(
     fail_on_drift: FailOnDrift = False,
 ) -> None:
     """Score new logs and give every response a verdict."""
+    began = time.perf_counter()
     with command_console() as console:
         from ragassay.jobs.cli.run_summary import print_run_and_check_errors
         from ragassay.jobs.run import RunOptions, run_job
@@ -121,7 +122,7 @@ def run(
         job = load_job(config)
         scope = parse_scope(partitions, order, budget_rows, budget_hours, fraction)
         done = run_job(job, input_uri, output, console, RunOptions(scope))
-        print_run_and_check_errors(job, done, output, console)
+        print_run_and_check_errors(job, done, output, console, began)
         if fail_on_drift and done.drift and done.drift.drifted:
             sys.exit(DRIFT_EXIT)
 

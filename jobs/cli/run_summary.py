@@ -1,5 +1,6 @@
 """Print the summary at the end of a run."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -18,19 +19,26 @@ _SHOWN_FILES = 5
 """Files that a line of the summary names."""
 
 
-def print_run_and_check_errors(job: Job, run: Run, output: str, console: Console) -> None:
+def print_run_and_check_errors(job: Job, run: Run, output: str, console: Console, began: float) -> None:
     """Print the summary of a run, and fail the command if this program failed on too many rows.
+
+    Args:
+        job: The job.
+        run: Record of the run.
+        output: The output folder.
+        console: Where to print.
+        began: `time.perf_counter()` at the start of the command.
 
     Raises:
         RowsError: See `refuse_too_many_errors`.
     """
-    print_summary(run, output, console)
+    print_summary(run, output, console, began)
     refuse_too_many_errors(job.runtime, run, output)
 
 
-def print_summary(run: Run, output: str, console: Console) -> None:
-    """Print rows, sentences, flags, tokens and speed of a run."""
-    print_lines(_lines(run, output), console)
+def print_summary(run: Run, output: str, console: Console, began: float) -> None:
+    """Print rows, sentences, flags, tokens and time of a run; see `print_run_and_check_errors`."""
+    print_lines(_lines(run, output, time.perf_counter() - began), console)
 
 
 def print_fit(fits: Mapping[str, NormalizationFit], console: Console) -> None:
@@ -146,7 +154,17 @@ def _sentence_lines(threshold: ThresholdRecord, fit: FitRecord | None) -> list[t
     return [("sentences", flagged_text + doubtful_text)]
 
 
-def _lines(run: Run, output: str) -> list[tuple[str, str]]:
+def _time_text(run: Run, total: float) -> str:
+    """Return the wall time of the command and of scoring: sums over replicas would be longer than the command."""
+    seconds = run.seconds.get("score", 0.0)
+    done = run.rows["scored"] + run.rows["failed"] - run.resumed
+    text = f"{total:.1f} s of wall time"
+    if not seconds or done <= 0:
+        return text
+    return f"{text}; scoring {done:,} rows took {seconds:.1f} s of it, {done / seconds:.2f} rows/s, engine start-up included"
+
+
+def _lines(run: Run, output: str, total: float) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [*([("table", _source_text(run.source))] if run.source else []), *_rows(run), *_backfill_lines(run)]
     if reasons := describe_reasons(run.statuses):
@@ -180,13 +198,10 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
             (
                 f"tokens {name}",
                 f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
-                f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds"
-                f" ({_busy_share(used):.0%} busy) in {run.dtypes.get(name, 'an unknown dtype')}",
+                f"{used['prompts']:,.0f} prompts in {run.dtypes.get(name, 'an unknown dtype')} "
+                f"({_busy_share(used):.0%} busy)",
             )
         )
-    seconds = run.seconds.get("score", 0.0)
-    done = rows["scored"] + rows["failed"] - run.resumed
-    if seconds and done > 0:
-        lines.append(("speed", f"{done / seconds:.2f} rows/s ({seconds:.1f} s for {done:,} rows, engine start-up included)"))
+    lines.append(("time", _time_text(run, total)))
     lines.append(("output", f"{output} (scored/, raw/, stats/, manifest.json)"))
     return lines

@@ -1,5 +1,6 @@
 """The help panel "Steps and models": score, fit, finalize, prepare, tune, demo-logs, schema."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,7 @@ def score(
     fraction: Fraction = 1.0,
 ) -> None:
     """Score new logs into OUTPUT/raw, without verdicts."""
+    began = time.perf_counter()
     with command_console() as console:
         from ragassay.jobs.cli.run_summary import print_run_and_check_errors
         from ragassay.jobs.run import RunOptions, score_job
@@ -48,7 +50,7 @@ def score(
         job = load_job(config)
         scope = parse_scope(partitions, order, budget_rows, budget_hours, fraction)
         done = score_job(job, input_uri, output, console, RunOptions(scope))
-        print_run_and_check_errors(job, done, output, console)
+        print_run_and_check_errors(job, done, output, console, began)
 
 
 @steps.add("fit audit/")
@@ -64,13 +66,14 @@ def fit(output: Output, config: Config = None) -> None:
 @steps.add("finalize audit/ --calibration audit/calibration.json")
 def finalize(output: Output, config: Config = None, calibration: Calibration = None) -> None:
     """Give every scored response a verdict under new settings or a calibration, without a model."""
+    began = time.perf_counter()
     with command_console() as console:
         from ragassay.jobs.cli.run_summary import print_run_and_check_errors
         from ragassay.jobs.run import finalize_job
 
         job = load_job(config).with_calibration(calibration)
         done = finalize_job(job, output, console)
-        print_run_and_check_errors(job, done, output, console)
+        print_run_and_check_errors(job, done, output, console, began)
 
 
 @steps.add("prepare --config job.yaml")

@@ -70,7 +70,7 @@ def by_id(output: Path, dataset: str = "scored") -> dict[str, dict[str, Any]]:
 
 def summary_text(run: Run, output: Path) -> str:
     console = Console(width=200, record=True, file=StringIO())
-    print_summary(run, str(output), console)
+    print_summary(run, str(output), console, 0.0)
     return console.export_text()
 
 

@@ -228,7 +228,7 @@ def test_a_rewritten_row_in_the_middle_of_a_file_is_reported_once(tmp_path: Path
     assert (path.stat().st_size, find_logs(str(path)).files[0].digest) == (before.size, before.digest)
     assert register(logs, output) == [] and rewritten_files(output) == [str(path)]
     run = Manifest.from_json((output / "manifest.json").read_text()).runs[-1]
-    print_summary(replace(run, rows={"in": 200, "scored": 0, "failed": 0, "skipped": 200}), "out", Console(width=1000))
+    print_summary(replace(run, rows={"in": 200, "scored": 0, "failed": 0, "skipped": 200}), "out", Console(width=1000), 0.0)
     line = next(line for line in capsys.readouterr().out.splitlines() if "a.parquet" in line)
     assert "1 file(s) rewritten since they were scored, skipped" in line and str(path) in line
     assert register(logs, output) == [] and rewritten_files(output) == []  # reported only once
