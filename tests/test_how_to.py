@@ -216,7 +216,7 @@ def test_the_calibration_page_shows_what_evaluate_prints(tmp_path: Path) -> None
     job = write_job(tmp_path / "job.yaml", {"members": BASE["members"]})
     run(["run", run(["demo-logs"], {}).strip(), f"{tmp_path}/audit", "--config", str(job)], {})
     printed = run(["evaluate", f"{tmp_path}/audit", "--label", "label"], {})
-    lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in printed.splitlines() if line.strip("─ ")]
     assert lines[: len(output.splitlines())] == output.splitlines()
 
 

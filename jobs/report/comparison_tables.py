@@ -84,7 +84,7 @@ def _list_sides(comparison: RunComparison) -> Iterator[tuple[str, str]]:
     if comparison.other_question:
         yield "not matched", f"{comparison.other_question:,} rows with an equal row_id, but another question"
     if comparison.unscorable_pairs:
-        yield "not compared", f"{comparison.unscorable_pairs:,} matched rows that are unscorable in A or B"
+        yield "not compared", f"{comparison.unscorable_pairs:,} of the matched rows, unscorable in A or B"
     if comparison.same_texts is not None and comparison.overall is not None:
         yield (
             "equal texts",

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 from tests.golden.jobs import list_verdicts
 from tests.golden.logs import Row
@@ -24,6 +25,12 @@ def _prepare_evaluation(scene: Scene) -> None:
 def _reduce_resamples(scene: Scene) -> None:
     copy_shared(scene)
     scene.write_job("job-10.yaml", build_shared_job(scene.servers), evaluation={"resamples": 10})
+
+
+def _keep_before(scene: Scene) -> None:
+    """Keep the output as it is before `finalize` with a job file that flags more."""
+    shutil.copytree(scene.out, scene.folder / "before")
+    scene.write_job("job-other.yaml", build_shared_job(scene.servers), verdict={"threshold": {"quantile": 0.6}})
 
 
 def _read_page_rows(scene: Scene) -> list[Row]:
@@ -63,7 +70,9 @@ CASES = (
         Command("evaluate {out} --label none", 1), Command("evaluate {out}", 1))),
     Case("calibrate", copy_shared, (
         "calibrate {out} --label label --where split=train --target supported-precision>=0.8 --out {dir}/calibration.json",
-        "calibrate {out} --label label --target flag-recall>=0.9 --threshold-only",
+        "calibrate {out} --label label --target flag-recall>=0.9 --threshold-only --force",
+        Command("calibrate {out} --label label --target supported-precision>=0.95 --out {dir}/none.json", 1),
+        Command("calibrate {out} --label label --target precision>=0.95", 1),
         "calibrate {out} --target flagged=0.25 --out {dir}/share.json",
         Command("calibrate {out} --label label --target supported-precision>=0.99 --certify 0.05 --out {dir}/none.json", 1),
         Command("calibrate {out} --label none --target supported-f1", 1),
@@ -72,7 +81,10 @@ CASES = (
     Case("compare", copy_shared, (
         "evaluate {out} --members --label label --last 8",
         "evaluate {out} --members --order-by tenant --last 4 --config {job}",
-        Command("evaluate {out} --members --order-by none", 1))),
+        Command("evaluate {out} --members --order-by none", 1),
+        _keep_before, "finalize {out} --config {dir}/job-other.yaml",
+        "compare {dir}/before {out} --by tenant --by dt --out {dir}/changed.csv", "compare {out} --match question --json",
+        "compare {out} --a tenant=tenant-1 --b tenant=tenant-2", Command("compare {out} {out} --out {dir}/x.xlsx", 1))),
     Case("estimate", copy_shared, (
         "estimate {out} --label label", "estimate {out} --label label --where tenant=tenant-1 --slice dt")),
     Case("review", _reduce_resamples, (
