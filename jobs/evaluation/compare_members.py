@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ragassay.jobs.evaluation.labels import Label, LabelSource, parse_labels
@@ -87,6 +88,7 @@ def compare_members(
     order_by: str | None = None,
     source: LabelSource | None = None,
     overrides: Mapping[str, float] | None = None,
+    where: Mapping[str, str] | None = None,
 ) -> MemberComparison:
     """Compare what members flag among the latest responses.
 
@@ -99,13 +101,14 @@ def compare_members(
         order_by: Column whose highest values are the latest, such as a time; None takes the last rows of the last partitions.
         source: Labels in a column of the logs, if there are any.
         overrides: Member -> value below which it flags, instead of the default.
+        where: Column -> value, as text, that a row must have.
 
     Raises:
         InputError: A column is missing.
         OutputError: There are no verdicts.
     """
     values = read_member_values(manifest)
-    rows_read = _read_last_rows(output, last, order_by, source)
+    rows_read = _read_last_rows(output, last, order_by, source, where or {})
     limits = _mean_values(rows_read, values) | read_member_limits(manifest) | dict(overrides or {})
     rows = [_compare_response(row, values, limits) for row in rows_read]
     names = [*values, "verdict"]
@@ -137,12 +140,16 @@ def _mean_values(rows: Sequence[Mapping[str, Any]], values: Mapping[str, str]) -
     return means
 
 
-def _read_last_rows(output: Folder, last: int, order_by: str | None, source: LabelSource | None) -> list[dict[str, Any]]:
+def _read_last_rows(
+    output: Folder, last: int, order_by: str | None, source: LabelSource | None, where: Mapping[str, str]
+) -> list[dict[str, Any]]:
     scored = open_scored(output).require_verdicts()
     columns = [*([source.column] if source else []), *([order_by] if order_by else [])]
-    scored.require_columns(columns)
+    scored.require_columns([*columns, *where])
     positions = (
-        list(itertools.islice(_iterate_backwards(scored), last)) if order_by is None else _find_highest(scored, order_by, last)
+        list(itertools.islice(_iterate_backwards(scored, where), last))
+        if order_by is None
+        else _find_highest(scored, order_by, last, where)
     )
     rows_by_number = dict(scored.read_rows_at(positions, [*READ_COLUMNS, *columns]))
     for row in rows_by_number.values():
@@ -150,17 +157,19 @@ def _read_last_rows(output: Folder, last: int, order_by: str | None, source: Lab
     return [rows_by_number[number] for number in range(len(positions))]
 
 
-def _iterate_backwards(scored: ScoredDataset) -> Iterator[Position]:
-    """Iterate over all rows, the last row first."""
-    return (rows.position(i) for rows in scored.read_batches(["row_id"], is_reversed=True) for i in reversed(range(len(rows))))
+def _iterate_backwards(scored: ScoredDataset, where: Mapping[str, str]) -> Iterator[Position]:
+    """Iterate over the rows that meet the conditions, the last row first."""
+    for rows in scored.read_batches(["row_id", *where], is_reversed=True):
+        yield from (rows.position(int(i)) for i in np.flatnonzero(rows.matches(where))[::-1])
 
 
-def _find_highest(scored: ScoredDataset, column: str, count: int) -> list[Position]:
+def _find_highest(scored: ScoredDataset, column: str, count: int, where: Mapping[str, str]) -> list[Position]:
     """Find the rows with the highest values of a column; of equal values, the last rows."""
     candidates = (
         (value is not None, value if isinstance(value, int | float | str) else str(value), rows.position(i))
-        for rows in scored.read_batches([column])
-        for i, value in enumerate(rows.table[column].to_pylist())
+        for rows in scored.read_batches([column, *where])
+        for i, (value, is_selected) in enumerate(zip(rows.table[column].to_pylist(), rows.matches(where), strict=True))
+        if is_selected
     )
     return [position for *_, position in heapq.nlargest(count, candidates)]
 

@@ -2,11 +2,20 @@
 
 from ragassay.pipeline.errors import Message
 
+EVENTS_COLUMN = Message(
+    "report.events-column",
+    "{file} has no column {column!r} (its columns: {columns}): write CSV with the header date,text",
+)
+EVENTS_UNREADABLE = Message(
+    "report.events-unreadable",
+    "--events {file} is not a text file that can be read: write CSV in UTF-8 with the header date,text",
+)
 NESTED_SLICE = Message(
     "report.nested-slice",
     "column {column!r} has type {type}: --slice needs a column of plain values",
 )
 REVIEW_NO_ROW = Message("review.no-row", "output {output} has no scored row{which}{where}: change --where, or score rows first")
+REPORT_NO_ROW = Message("report.no-row", "output {output} has no row where {where}: change --where")
 SAMPLE_TOO_SMALL = Message(
     "review.sample-too-small",
     "--sample is too small: a stratified sample needs a row of each of {strata} strata. Give --sample {minimum} or more",

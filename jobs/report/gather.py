@@ -1,89 +1,84 @@
-"""Gather the report's data: one pass over the scores in `scored/`, then the texts and explanations of the worst responses."""
+"""Gather the data of a report: one pass over the scores in `scored/`, then texts and explanations of the worst responses."""
 
 import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.output.partitions import natural_key
-from ragassay.jobs.output.scored_dataset import Position, Rows, open_scored
-from ragassay.jobs.report import errors
-from ragassay.jobs.report.explanations import ExplanationSummary, count_explanations
-from ragassay.jobs.report.member_scores import MemberScales
-from ragassay.jobs.report.responses import ShownResponse, read_responses
+from ragassay.jobs.output.scored_dataset import Position, Rows, ScoredDataset, open_scored
+from ragassay.jobs.report.counts import GroupCounts, add_group_counts, group_values
+from ragassay.jobs.report.first_screen.columns import MAX_VALUES, find_slice_columns
+from ragassay.jobs.report.responses.cards import ShownResponse, read_responses
+from ragassay.jobs.report.responses.explanations import ExplanationSummary, count_explanations
+from ragassay.jobs.report.responses.member_scores import MemberScales
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.verdict.moments import compute_moments, merge_moments
-from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, Status
+from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, NULL_PARTITION, Status
 from ragassay.schemas.stats import Moments
 
 READ_COLUMNS = ("row_id", "status", "error", "score", "threshold", "verdict", "decided_by", "sentences.list.element.score")
+ROW = "number of the row"
+"""Column that is added to each batch: the number of the row in the batch, before rows are selected."""
+
 WORST_RESPONSES = 50
 EXAMPLES_PER_FAILURE = 3
 """Failed rows shown per status."""
 
 
-@dataclass
-class GroupCounts:
-    """Counts of the rows with one value of a column.
+@dataclass(frozen=True)
+class Selection:
+    """What a report is about.
 
     Attributes:
-        value: The value.
-        scored: Rows with a verdict.
-        flagged: Flagged rows.
-        score_sum: Sum of the scores.
-        unscored: Rows without a verdict, by status.
+        slices: Columns with a table of their values; hive keys are allowed. A timestamp counts by its day.
+        label: Column of the logs to show with the responses.
+        where: Column -> value, as text, that a row must have.
+        scales: Scales of the members' values.
+        has_texts: Whether the output contains texts; without them no response is shown.
     """
 
-    value: str
-    scored: int = 0
-    flagged: int = 0
-    score_sum: float = 0.0
-    unscored: Counter[str] = field(default_factory=Counter)
+    slices: Sequence[str] = ()
+    label: str | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    scales: MemberScales = field(default_factory=MemberScales)
+    has_texts: bool = True
 
     @property
-    def rows(self) -> int:
-        """All rows."""
-        return self.scored + self.unscored.total()
-
-    @property
-    def mean_score(self) -> float | None:
-        """Mean score of a response; None if there are none."""
-        return self.score_sum / self.scored if self.scored else None
-
-    @property
-    def flagged_share(self) -> float:
-        """Share of the scored responses that are flagged; 0 if there are none."""
-        return self.flagged / self.scored if self.scored else 0.0
+    def columns(self) -> list[str]:
+        """Columns that must exist."""
+        return list(dict.fromkeys([*self.slices, *([self.label] if self.label else []), *self.where]))
 
 
 @dataclass
 class ReportData:
-    """Data of the report.
+    """Data of one scope of a report: all rows, or those of one value of the first hive key.
 
     Attributes:
-        row_counts: Rows by status.
+        value: Value of the first hive key; empty for all rows.
+        counts: Counts of the rows.
+        excluded: Rows that `where` excludes.
         sentence_count: Sentences of the scored rows.
-        flagged: Flagged responses.
         judge_decisions: Judge of a cascade -> responses that it decided.
         score_moments: Moments and sketch of the response scores.
         thresholds: The distinct values of tau.
         partition_groups: Counts by the first hive key, ascending; empty without partitions.
-        partition_key: Name of that key.
-        slices: Column -> counts of its values, the largest first.
+        partition_key: Name of that key; empty without partitions.
+        slices: Column -> counts of its values, the largest first: those of the selection, and the user's columns with few
+            values.
         failures: Status -> some of its rows: (row id, partition, error).
-        worst: The responses with the lowest scores, the lowest first.
+        worst: The flagged responses with the lowest scores, the lowest first.
         explanations: Counts of the explanations of flagged sentences; None if there are none.
     """
 
-    row_counts: Counter[str] = field(default_factory=Counter)
+    value: str = ""
+    counts: GroupCounts = field(default_factory=lambda: GroupCounts(""))
+    excluded: int = 0
     sentence_count: int = 0
-    flagged: int = 0
     judge_decisions: Counter[str] = field(default_factory=Counter)
     score_moments: Moments = field(default_factory=Moments)
     thresholds: set[float] = field(default_factory=set)
@@ -94,57 +89,83 @@ class ReportData:
     worst: list[ShownResponse] = field(default_factory=list)
     explanations: ExplanationSummary | None = None
 
+    @property
+    def dated_groups(self) -> list[GroupCounts]:
+        """Counts by the first hive key, without the rows that lack it."""
+        return [group for group in self.partition_groups if group.value != NULL_PARTITION]
 
-def gather_report_data(
-    output: Folder,
-    slices: Sequence[str] = (),
-    label: str | None = None,
-    all_explanations: bool = False,
-    scales: MemberScales | None = None,
-    *,
-    texts: bool = True,
-) -> ReportData:
-    """Gather the report's data. Memory does not grow with the number of rows, except as in `count_explanations`.
+
+def gather_report_data(output: Folder, selection: Selection | None = None) -> ReportData:
+    """Gather the data of all rows.
+
+    Memory does not grow with the number of rows, except as in `count_explanations`.
 
     Args:
         output: A finalized output folder.
-        slices: Columns with counts for each of their values; hive keys are allowed. A timestamp counts by its day.
-        label: Column to show with the worst responses.
-        all_explanations: Whether to show explanations that disagree with the flag.
-        scales: Scales of the members' values; None shows raw values.
-        texts: Whether the output contains texts; without them no response is shown.
+        selection: What the report is about; None is all rows.
 
     Raises:
         InputError: No partition has such a column.
         OutputError: There are no verdicts.
     """
     scored = open_scored(output).require_verdicts()
-    extra_columns = [*slices, *([label] if label else [])]
-    scored.require_columns(extra_columns)
-    data = ReportData(slices={name: [] for name in slices})
-    groups: dict[str, dict[str, GroupCounts]] = {name: {} for name in ("", *slices)}
+    chosen = selection or Selection()
+    scored.require_columns(chosen.columns)
+    return _gather_scope(output, scored, chosen, ReportData())
+
+
+def gather_partition_data(output: Folder, selection: Selection, value: str) -> ReportData:
+    """Gather the data of the rows with one value of the first hive key; see `gather_report_data`."""
+    scored = open_scored(output)
+    names = {file.partition_name for file in scored.files if next(iter(file.keys.values()), "") == value}
+    return _gather_scope(output, scored.select_partitions(names), selection, ReportData(value))
+
+
+def _gather_scope(output: Folder, scored: ScoredDataset, selection: Selection, data: ReportData) -> ReportData:
+    candidates = find_slice_columns(scored, {*selection.columns, next(iter(scored.files[0].keys), "")})
+    slices: dict[str, dict[str, GroupCounts]] = {name: {} for name in dict.fromkeys([*selection.slices, *candidates])}
+    partitions: dict[str, GroupCounts] = {}
     worst: list[tuple[float, float, Position]] = []
-    for rows in scored.read_batches([*READ_COLUMNS, *extra_columns]):
-        keys = rows.file.keys
-        data.partition_key = data.partition_key or next(iter(keys), "")
-        _count_rows(data, rows.table, rows.file.partition_name)
-        _add_group_counts(groups[""], pa.array([next(iter(keys.values()), "")] * len(rows)), rows.table)
-        for name in slices:
-            _add_group_counts(groups[name], _group_values(rows.table, name), rows.table)
-        worst = heapq.nlargest(WORST_RESPONSES, [*worst, *_find_worst(rows)])
-    data.partition_groups = (
-        sorted(groups[""].values(), key=lambda group: natural_key(group.value)) if data.partition_key else []
-    )
-    data.slices = {name: sorted(groups[name].values(), key=lambda group: (-group.scored, group.value)) for name in slices}
-    data.explanations = count_explanations(output, scored, all_explanations)
+    for rows in scored.read_batches([*READ_COLUMNS, *dict.fromkeys([*selection.columns, *candidates])]):
+        table = _select_rows(rows, selection.where)
+        data.excluded += len(rows) - len(table)
+        _count_rows(data, table, rows.file.partition_name)
+        key, value = next(iter(rows.file.keys.items()), ("", ""))
+        data.partition_key = data.partition_key or key
+        _add_group(partitions, value, table)
+        for name in [*slices]:
+            add_group_counts(slices[name], group_values(table, name), table)
+            if name not in selection.slices and len(slices[name]) > MAX_VALUES:
+                del slices[name]
+        worst = heapq.nlargest(WORST_RESPONSES, [*worst, *_find_worst(rows, table)])
+    data.partition_groups = sorted(partitions.values(), key=lambda group: natural_key(group.value))
+    data.partition_groups = data.partition_groups if data.partition_key else []
+    data.slices = {
+        name: sorted(groups.values(), key=lambda group: (-group.scored, group.value)) for name, groups in slices.items()
+    }
+    data.explanations = count_explanations(output, scored, selection.where)
     positions = [position for *_, position in worst]
-    data.worst = read_responses(output, positions, label, data.explanations, scales or MemberScales()) if texts else []
+    if selection.has_texts:
+        columns = [name for name in data.slices if name not in scored.files[0].keys or name in selection.slices]
+        data.worst = read_responses(output, positions, selection.label, columns, data.explanations, selection.scales)
     return data
 
 
+def _select_rows(rows: Rows, where: Mapping[str, str]) -> pa.Table:
+    """Return the rows that meet the conditions, with their number in the batch."""
+    table = rows.table.append_column(ROW, pa.array(np.arange(len(rows))))
+    return table.filter(pa.array(rows.matches(where))) if where else table
+
+
+def _add_group(groups: dict[str, GroupCounts], value: str, table: pa.Table) -> None:
+    """Add rows that share a value to the counts."""
+    if len(table):
+        add_group_counts(groups, pa.chunked_array([pa.array([value] * len(table), pa.string())]), table)
+
+
 def _count_rows(data: ReportData, table: pa.Table, partition: str) -> None:
-    data.row_counts.update(table["status"].to_pylist())
-    data.flagged += pc.sum(pc.equal(table["verdict"], HALLUCINATED)).as_py() or 0
+    counts = {"": data.counts}
+    _add_group(counts, "", table)
     data.judge_decisions.update(filter(None, table["decided_by"].to_pylist()))
     del data.judge_decisions[ENSEMBLE]
     scored = table.filter(pc.is_valid(table["score"]))
@@ -159,44 +180,18 @@ def _count_rows(data: ReportData, table: pa.Table, partition: str) -> None:
             examples.extend((row["row_id"], partition, row["error"] or "") for row in rows)
 
 
-def _group_values(table: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column's values as text; a timestamp as its day."""
-    column = table[name]
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        raise InputError(errors.NESTED_SLICE, column=name, type=column.type)
-    return pc.strftime(column, format="%Y-%m-%d") if pa.types.is_timestamp(column.type) else column.cast(pa.string())
-
-
-def _add_group_counts(groups: dict[str, GroupCounts], values: pa.Array | pa.ChunkedArray, table: pa.Table) -> None:
-    frame = pl.DataFrame(
-        {
-            "value": pl.Series(values.to_pylist(), dtype=pl.String),
-            "scored": pc.is_valid(table["verdict"]).to_numpy(),
-            "flagged": pc.fill_null(pc.equal(table["verdict"], HALLUCINATED), False).to_numpy(),
-            "score": pc.fill_null(table["score"], 0.0).to_numpy(),
-            "status": pl.Series(table["status"].to_pylist(), dtype=pl.String),
-        }
-    ).with_columns(pl.col("value").fill_null("(none)"))
-    for value, scored, flagged, score in frame.group_by("value").agg(pl.col("scored", "flagged", "score").sum()).iter_rows():
-        group = groups.setdefault(value, GroupCounts(value))
-        group.scored += scored
-        group.flagged += flagged
-        group.score_sum += score
-    for value, status, rows in frame.filter(~pl.col("scored")).group_by("value", "status").len().iter_rows():
-        groups[value].unscored[status] += rows
-
-
-def _find_worst(batch: Rows) -> list[tuple[float, float, Position]]:
-    """Find the rows with the lowest scores; among equal scores, those with the lowest sentence.
+def _find_worst(batch: Rows, table: pa.Table) -> list[tuple[float, float, Position]]:
+    """Find the flagged rows with the lowest scores; among equal scores, those with the lowest sentence.
 
     The policy `clip` gives many rows the same score.
     """
-    scores = batch.table["score"].to_numpy()
-    rows = np.flatnonzero(~np.isnan(scores))
-    if not len(rows):
+    flagged = table.filter(pc.equal(table["verdict"], HALLUCINATED))
+    flagged = flagged.filter(pc.is_valid(flagged["score"]))
+    if not len(flagged):
         return []
-    sentences = pc.take(batch.table["sentences"], pa.array(rows)).combine_chunks()
+    scores, rows = flagged["score"].to_numpy(), flagged[ROW].to_numpy()
+    sentences = flagged["sentences"].combine_chunks()
     starts = np.cumsum([0, *pc.list_value_length(sentences).to_pylist()])[:-1]
     lowest = np.fmin.reduceat(sentences.flatten().field("score").to_numpy(zero_copy_only=False), starts)
-    order = np.lexsort((lowest, scores[rows]))[:WORST_RESPONSES]
-    return [(-float(scores[rows[i]]), -float(lowest[i]), batch.position(int(rows[i]))) for i in order]
+    order = np.lexsort((lowest, scores))[:WORST_RESPONSES]
+    return [(-float(scores[i]), -float(lowest[i]), batch.position(int(rows[i]))) for i in order]

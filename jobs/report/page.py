@@ -1,27 +1,27 @@
-"""Render the report (`ragassay report`): one HTML file that opens from disk and loads nothing from the network."""
+"""Render a page of the report: one HTML file that opens from disk and loads nothing from the network.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+The parts of the page, in order: `first_screen`, `responses` (the worst ones), `details` (folded sections). Each has a template.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from markupsafe import Markup
-
 from ragassay.jobs.display.address import strip_credentials
-from ragassay.jobs.display.text_table import TextTable
+from ragassay.jobs.display.drift import METRIC_WORDS, describe_drift
+from ragassay.jobs.display.statuses import describe_status
 from ragassay.jobs.display.visible import make_visible
-from ragassay.jobs.evaluation.cascade import list_order_values
 from ragassay.jobs.evaluation.compare_members import MemberComparison
-from ragassay.jobs.report.charts import MAX_BARS, draw_categories, draw_curves, draw_histogram, draw_shares
-from ragassay.jobs.report.explanations import ExplanationSummary
-from ragassay.jobs.report.flag_tables import describe_baseline, describe_classes, describe_flags, make_flag_tables
-from ragassay.jobs.report.gather import GroupCounts, ReportData
-from ragassay.jobs.report.html_page import render_page
-from ragassay.jobs.report.latest_partition import summarize
-from ragassay.jobs.report.marks import shorten_text
-from ragassay.jobs.report.provenance import (
+from ragassay.jobs.report.details.figures import (
+    describe_explanations,
+    make_category_table,
+    make_curves,
+    make_histograms,
+    make_slice_table,
+)
+from ragassay.jobs.report.details.record import (
     describe_files,
     describe_rule,
     format_settings,
@@ -29,6 +29,14 @@ from ragassay.jobs.report.provenance import (
     make_runs_table,
     make_usage_table,
 )
+from ragassay.jobs.report.first_screen.concentration import find_concentration
+from ragassay.jobs.report.first_screen.events import Event
+from ragassay.jobs.report.first_screen.headline import find_before, list_notes, state_figures
+from ragassay.jobs.report.first_screen.trend import lay_out_trend
+from ragassay.jobs.report.flag_tables import describe_baseline, describe_classes, describe_flags, make_flag_tables
+from ragassay.jobs.report.gather import ReportData
+from ragassay.jobs.report.html_page import render_page
+from ragassay.jobs.report.responses.marks import shorten_text
 from ragassay.jobs.report.tables import (
     describe_cascade,
     describe_comparison,
@@ -38,104 +46,189 @@ from ragassay.jobs.report.tables import (
     make_evaluation_tables,
     make_member_tables,
 )
-from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.pipeline.verdict.moments import estimate_quantile, get_bucket_edge
-from ragassay.schemas.evaluation import CascadeCurve, Evaluation
+from ragassay.jobs.report.wording import (
+    format_probability,
+    format_share,
+    name_category,
+)
+from ragassay.schemas.estimate import Estimate
+from ragassay.schemas.evaluation import Evaluation
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run
 
-FOLDER = Path(__file__).parent
-COLOR_LEVELS = (-1.0, -0.33, 0.33, 1.0)
-"""Ensemble scores (means of z-scores) at which a sentence's color changes."""
-
-BINS = 40
+TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_FIRST = 10
-"""Responses that are visible before the reader unfolds more."""
+"""Responses of a scope that are visible before the reader unfolds more."""
 
 
-def render_report(
-    output: str,
-    manifest: Manifest,
-    data: ReportData,
-    drift: DriftCheck,
-    evaluation: Evaluation | None,
-    comparison: MemberComparison | None,
-) -> str:
-    """Render the report.
+@dataclass(frozen=True)
+class Report:
+    """What the pages of a report are made from.
 
-    Args:
+    Attributes:
         output: Path or URI of the output folder, as its user wrote it.
         manifest: Manifest of the output folder; at least one run has made verdicts.
-        data: Data from `scored/` and `explanations/`.
-        drift: The latest partition against its history.
+        data: Data of all rows.
+        slices: Columns that the user named.
+        where: Column -> value that selects the rows; empty for all rows.
+        events: Events of the trend.
+        estimate: The estimate of the same rows from labels; None if there is none.
         evaluation: Scores against labels; None without labels.
         comparison: The latest responses by every member; None with a single member.
     """
-    run = next(run for run in reversed(manifest.runs) if run.threshold)
+
+    output: str
+    manifest: Manifest
+    data: ReportData
+    slices: Sequence[str] = ()
+    where: Mapping[str, str] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    estimate: Estimate | None = None
+    evaluation: Evaluation | None = None
+    comparison: MemberComparison | None = None
+
+    @property
+    def run(self) -> Run:
+        """The run that made the latest verdicts."""
+        return next(run for run in reversed(self.manifest.runs) if run.threshold)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to another page of the same site: its relative address, and its text."""
+
+    href: str
+    text: str
+
+
+def render_report(
+    report: Report,
+    scopes: Sequence[ReportData],
+    drift: DriftCheck,
+    *,
+    pages: Mapping[str, str] | None = None,
+    around: Sequence[Link] = (),
+) -> str:
+    """Render a page.
+
+    Args:
+        report: What the pages are made from.
+        scopes: What the page shows: the first at once, the others by a switch.
+        drift: Drift of the first scope.
+        pages: Value of the first hive key -> relative address of its page, if this is the index of a site.
+        around: Pages before and after this one, and the index, if this is a page of a site.
+    """
+    run = report.run
     return render_page(
-        FOLDER,
+        TEMPLATES,
         {
             "visible": make_visible,
             "shortened": shorten_text,
             "figure": _format_number,
             "short": _format_short,
-            "level": _color_class,
+            "share": format_share,
+            "probability": format_probability,
+            "status_words": describe_status,
+            "category_words": name_category,
+            "metric_words": lambda metric: METRIC_WORDS.get(metric, metric),
         },
-        output=strip_credentials(output),
+        output=strip_credentials(report.output),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         run=run,
         calibration=run.threshold.calibration if run.threshold else None,
-        summary=summarize(data, run, manifest, drift),
-        threshold=_describe_threshold(data, run),
-        judged=data.judge_decisions,
-        responses=data.worst,
-        first=SHOWN_FIRST,
-        levels=list(zip([None, *COLOR_LEVELS], [*COLOR_LEVELS, None], strict=True)),
-        filters=[
-            (name, sorted({make_visible(getattr(response, name)) for response in data.worst}))
-            for name in ("verdict", "label", "partition")
-            if len({getattr(response, name) for response in data.worst}) > 1
-        ],
-        partition_key=data.partition_key,
-        partitions_chart=Markup(_draw_partitions(data)),
-        slices=[_make_slice(i, column, data, evaluation) for i, column in enumerate(data.slices)],
-        explained=_describe_explanations(data.explanations) if data.explanations else "",
-        categories_chart=Markup(_draw_categories(data.explanations, data.partition_key)) if data.explanations else "",
-        histograms=_draw_histograms(data, evaluation),
+        where=report.where,
+        partition_key=report.data.partition_key,
+        scopes=[_make_scope(report, data, number) for number, data in enumerate(scopes)],
+        trend=lay_out_trend(report.data.dated_groups, report.events, scopes[0].value),
         drift=drift,
-        evaluation=evaluation,
-        flag_parts=list(_describe_flag_parts(evaluation)),
-        evaluation_note=describe_evaluation(evaluation) if evaluation else "",
-        tables=make_evaluation_tables(replace(evaluation, slices=[])) if evaluation else [],  # slices are shown with the counts
-        normalization=describe_normalization(evaluation) if evaluation else "",
-        **_make_cascade_values(evaluation.cascade if evaluation else None),
-        compared=make_member_tables(comparison) if comparison else [],
-        compared_note=describe_comparison(comparison) if comparison else "",
-        failed=[
-            {"status": status, "rows": data.row_counts[status], "examples": examples}
-            for status, examples in sorted(data.failures.items(), key=lambda item: -data.row_counts[item[0]])
-        ],
+        drift_text=describe_drift(drift),
+        notes=list_notes(report.manifest, run, bool(report.data.partition_key)),
+        threshold=_describe_threshold(scopes[0], run),
+        judged=any(data.judge_decisions for data in scopes),
+        has_probabilities=any(
+            part.probability is not None for data in scopes for response in data.worst for part in response.sentences
+        ),
+        first=SHOWN_FIRST,
+        filters=_list_filters(scopes, report.evaluation is not None),
+        pages=pages or {},
+        around=around,
+        **_make_label_values(report.evaluation),
+        compared=make_member_tables(report.comparison) if report.comparison else [],
+        compared_note=describe_comparison(report.comparison) if report.comparison else "",
         rule=describe_rule(run),
         fit=make_fit_table(run),
-        record=[table for table in (make_runs_table(manifest), make_usage_table(run)) if table],
-        files=describe_files(manifest),
-        settings=format_settings(manifest),
+        record=[table for table in (make_runs_table(report.manifest), make_usage_table(run)) if table],
+        files=describe_files(report.manifest),
+        settings=format_settings(report.manifest),
     )
 
 
-def _make_cascade_values(curve: CascadeCurve | None) -> dict[str, Any]:
-    if curve is None:
-        return {"cascade_chart": "", "cascade_tables": [], "cascade_note": ""}
-    metric = "balanced_accuracy"
-    ends = [(p.measures[metric].low, p.measures[metric].high) for p in curve.points]
-    low, high = [a for a, _ in ends if a is not None], [b for _, b in ends if b is not None]
-    chart = draw_curves(
-        "cascade", [p.share for p in curve.points], list_order_values(curve, metric), (low, high), "balanced accuracy"
-    )
+def _make_scope(report: Report, data: ReportData, number: int) -> dict[str, Any]:
+    """Make the values of a scope: its figures, where flags concentrate, its responses, and its folded figures."""
+    key, groups = report.data.partition_key, report.data.dated_groups
+    if data.value:
+        title = f"{key} {data.value}"
+    elif len(groups) > 1:
+        title = f"all of {key} {groups[0].value} to {groups[-1].value}"
+    else:
+        title = "all rows"
+    evaluation = report.evaluation if not data.value else None
+    slices = [column for column in data.slices if column in report.slices]
     return {
-        "cascade_chart": Markup(chart),
-        "cascade_tables": make_cascade_tables(curve),
-        "cascade_note": describe_cascade(curve),
+        "number": number,
+        "value": data.value,
+        "headline": state_figures(data, find_before(groups, data.value), report.estimate, title),
+        "concentration": find_concentration(data.slices),
+        "responses": data.worst,
+        "counts": data.counts,
+        "slices": [make_slice_table(column, data.slices[column], evaluation) for column in slices],
+        "explained": describe_explanations(data.explanations) if data.explanations else "",
+        "categories": make_category_table(data.explanations, key) if data.explanations else None,
+        "histograms": make_histograms(data, evaluation),
+        "failed": [
+            {"status": status, "rows": data.counts.unscored[status], "examples": examples}
+            for status, examples in sorted(data.failures.items(), key=lambda item: -data.counts.unscored[item[0]])
+        ],
     }
+
+
+def _make_label_values(evaluation: Evaluation | None) -> dict[str, Any]:
+    """Make the values of the section "Against labels"."""
+    if evaluation is None:
+        return {"evaluation": None}
+    cascade = evaluation.cascade
+    curves, band, ends = make_curves(cascade) if cascade else ([], "", [])
+    return {
+        "evaluation": evaluation,
+        "flag_parts": list(_describe_flag_parts(evaluation)),
+        "evaluation_note": describe_evaluation(evaluation),
+        "tables": make_evaluation_tables(replace(evaluation, slices=[])),  # slices are shown with the counts
+        "normalization": describe_normalization(evaluation),
+        "curves": curves,
+        "curve_band": band,
+        "curve_ends": ends,
+        "cascade_tables": make_cascade_tables(cascade) if cascade else [],
+        "cascade_note": describe_cascade(cascade) if cascade else "",
+    }
+
+
+def _describe_flag_parts(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+    """Describe what the flags of responses and of sentences are worth, as `evaluate` prints it."""
+    for flags in (evaluation.flags, evaluation.sentence_flags):
+        if flags is not None:
+            note = f"{describe_classes(flags)} {describe_baseline(flags)}"
+            yield {"lead": describe_flags(flags), "note": note, "tables": make_flag_tables(flags)}
+
+
+def _list_filters(scopes: Sequence[ReportData], has_labels: bool) -> list[tuple[str, str, list[str]]]:
+    """List the filters of the responses: (data attribute, name, values), those with more than one value."""
+    responses = [response for data in scopes for response in data.worst]
+    columns = list(dict.fromkeys(name for response in responses for name in response.values))
+    values = [("label", "label", {response.label for response in responses})] if has_labels else []
+    values.append(("partition", "partition", {response.partition for response in responses}))
+    values += [
+        (f"c{number}", name, {response.values.get(name, "") for response in responses}) for number, name in enumerate(columns)
+    ]
+    return [(key, name, sorted(map(make_visible, known))) for key, name, known in values if len(known) > 1]
 
 
 def _describe_threshold(data: ReportData, run: Run) -> str:
@@ -147,115 +240,6 @@ def _describe_threshold(data: ReportData, run: Run) -> str:
     return (f"{tau:.6g}, " if tau is not None else "") + run.threshold.source
 
 
-def _draw_partitions(data: ReportData) -> str:
-    """Draw the flagged share by partition; empty for a single partition, which the summary shows, and if the key is a
-    slice.
-    """
-    if len(data.partition_groups) < 2 or data.partition_key in data.slices:
-        return ""
-    shares = [group.flagged_share for group in data.partition_groups]
-    return draw_shares(
-        "days", [group.value for group in data.partition_groups], shares, f"share flagged by {data.partition_key}"
-    )
-
-
-def _make_slice(number: int, column: str, data: ReportData, evaluation: Evaluation | None) -> dict[str, Any]:
-    """Make the chart and the table of a column's values, the largest first."""
-    groups = data.slices[column]
-    label_cells = _make_label_cells(column, evaluation) if evaluation else {}
-    top = groups[:MAX_BARS]
-    shown_groups = [*top, *(group for group in groups[MAX_BARS:] if group.value in label_cells)]
-    header = [column, "scored", "flagged", "share"]
-    if label_cells:
-        header += ["labeled", "correct", "labeled flagged", "AUROC"]
-    chart = draw_shares(
-        f"slice{number}", [group.value for group in top], [group.flagged_share for group in top], f"share flagged by {column}"
-    )
-    return {
-        "column": column,
-        "chart": Markup(chart) if len(top) > 1 else "",
-        "table": TextTable("", header, list(_make_slice_rows(shown_groups, label_cells))),
-        "more": len(groups) - len(shown_groups),
-    }
-
-
-def _make_slice_rows(groups: Sequence[GroupCounts], label_cells: dict[str, list[str]]) -> Iterator[list[str]]:
-    remaining = dict(label_cells)
-    for group in groups:
-        row = [group.value, f"{group.scored:,}", f"{group.flagged:,}", f"{group.flagged_share:.1%}"]
-        yield row + (remaining.pop(group.value, [""] * 4) if label_cells else [])
-    for value, cells in remaining.items():  # a timestamp, which the counts group by day
-        yield [value, "", "", "", *cells]
-
-
-def _describe_flag_parts(evaluation: Evaluation | None) -> Iterator[dict[str, Any]]:
-    """Describe what the flags of responses and of sentences are worth, as `evaluate` prints it."""
-    for flags in (evaluation.flags, evaluation.sentence_flags) if evaluation else ():
-        if flags is not None:
-            note = f"{describe_classes(flags)} {describe_baseline(flags)}"
-            yield {"lead": describe_flags(flags), "note": note, "tables": make_flag_tables(flags)}
-
-
-def _make_label_cells(column: str, evaluation: Evaluation) -> dict[str, list[str]]:
-    """Make the cells about each value's labels: labeled rows, share correct, share flagged, AUROC."""
-    slices = [slice_ for slice_ in evaluation.slices if slice_.column == column]
-    tables = make_evaluation_tables(replace(evaluation, comparisons=[], sentences=None, slices=slices))
-    return {row[0]: row[1:] for table in tables for row in table.rows}
-
-
-def _describe_explanations(summary: ExplanationSummary) -> str:
-    """Describe the explanations, and those that are not shown."""
-    readable, disagreeing = f"{summary.readable:,}", summary.disagreeing
-    if summary.strategy == Strategy.VANILLA:
-        counts = f"{readable} explanations, which can't disagree with the flag"
-    else:
-        counts = f"{disagreeing:,} of {readable} explanations disagree with the flag"
-        if disagreeing:
-            counts += " and are marked" if summary.shows_all else " and are not shown; --all shows them"
-    unreadable = ", ".join(f"{count:,} {status}" for status, count in summary.unreadable.most_common())
-    return f"Flagged sentences explained by {', '.join(sorted(summary.models))}, strategy {summary.strategy}. {counts}." + (
-        f" Without a readable explanation: {unreadable}." if unreadable else ""
-    )
-
-
-def _draw_categories(summary: ExplanationSummary, partition_key: str) -> str:
-    if not any(summary.categories.values()):
-        return ""
-    by = f" by {partition_key}" if partition_key else ""
-    counts_by_group = {group or "all rows": counts for group, counts in sorted(summary.categories.items())}
-    return draw_categories("kinds", counts_by_group, f"explained sentences by category{by}")
-
-
-def _draw_histograms(data: ReportData, evaluation: Evaluation | None) -> list[dict[str, Any]]:
-    """Draw the histograms of the evaluation, or without labels one of all responses, from their sketch."""
-    if evaluation is not None:
-        return [
-            {
-                "name": histogram.name,
-                "svg": Markup(
-                    draw_histogram(
-                        f"scores{i}",
-                        histogram.edges,
-                        histogram.counts,
-                        [histogram.threshold] if histogram.threshold is not None else [],
-                        histogram.name,
-                    )
-                ),
-            }
-            for i, histogram in enumerate(evaluation.histograms)
-        ]
-    if not data.score_moments.count:
-        return []
-    low, high = estimate_quantile(data.score_moments, 0.005), estimate_quantile(data.score_moments, 0.995)
-    edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
-    clipped = [
-        (min(max(get_bucket_edge(bucket), edges[0]), edges[-1]), count) for bucket, count in data.score_moments.buckets.items()
-    ]
-    counts, _ = np.histogram([score for score, _ in clipped], edges, weights=[count for _, count in clipped])
-    chart = draw_histogram("scores", edges.tolist(), {"": counts.tolist()}, sorted(data.thresholds), "responses by score")
-    return [{"name": "", "svg": Markup(chart)}]
-
-
 def _format_number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
@@ -263,8 +247,3 @@ def _format_number(value: float | None) -> str:
 def _format_short(value: float | None, digits: int = 2) -> str:
     """Format a number for cards, where many are side by side."""
     return "" if value is None else f"{value:.{digits}f}".replace("-", "−")
-
-
-def _color_class(score: float | None) -> str:
-    """Return the CSS class of a sentence's color; empty without a score."""
-    return "" if score is None else f"s{sum(score >= level for level in COLOR_LEVELS)}"

@@ -93,7 +93,7 @@ function makeElement(name, text, properties = {}) {
 
 function showItem() {
   const item = currentItem();
-  $("level").firstChild.data = state.level === "sentences" ? "Responses" : "Sentences";
+  $("level").firstChild.data = state.level === "sentences" ? "Label responses" : "Label sentences";
   if (item && item.number !== shown) showRow(item.number);
   for (const [part, span] of spans) {
     span.classList.toggle("current", part === item?.part);
@@ -180,7 +180,8 @@ function showCounts() {
     + (skipped ? `, ${skipped} skipped` : "")
     + (otherLabels ? `, and ${otherLabels} ${state.level === "sentences" ? "whole response" : "sentence"}${otherLabels === 1 ? "" : "s"}` : "") + ".";
   $("unsaved").textContent = state.dirty ? "Not saved yet." : listRecords(state).length ? "All saved." : "";
-  $("reviewer").textContent = reviewer || "…";
+  $("reviewer").textContent = reviewer || "No name";
+  $("reviewer").setAttribute("aria-label", `Reviewer: ${reviewer || "none"}`);
 }
 
 function hideVerdict() {
@@ -194,7 +195,7 @@ function reveal() {
   if (!currentItem()) return;
   const {number, part} = currentItem();
   const row = data.rows[number]; // the id is hidden until then, because it may reveal the label
-  $("verdict").textContent = `The response: ${row.verdict}.` + (part ? ` This sentence: score ${part.score}.` : "")
+  $("verdict").textContent = `The response: ${row.verdict}.` + (part ? ` This sentence: ${part.score}.` : "")
     + ` Row ${[row.name, row.partition_name].filter(Boolean).join(", ")}.`;
   $("verdict").hidden = !$("verdict").hidden;
   $("reveal").setAttribute("aria-expanded", String(!$("verdict").hidden));
@@ -442,6 +443,7 @@ addEventListener("storage", (event) => {
   showItem();
 });
 
+if (matchMedia("(max-width: 50rem)").matches) $("guidelines").open = false;
 let known = "";
 try { known = localStorage.getItem("ragassay reviewer") ?? ""; } catch { /* the page asks for it */ }
 if (known) startReview(known); else { showItem(); askName(); }

@@ -52,7 +52,7 @@ def make_page_row(row: Mapping[str, Any], sampled: SampledRow) -> PageRow:
                 "text": make_visible(sentence["text"]),
                 "start": sentence["start"],
                 "end": sentence["end"],
-                "score": f"{_format_number(sentence['score'])}, {sentence['state']}",
+                "score": _describe_score(sentence),
                 "near": _find_nearest(sentence["text"], passages, vocabularies, sentence_evidence),
             }
         )
@@ -88,6 +88,12 @@ def _find_nearest(
 def _count_utf16_units(text: str) -> int:
     """Count the UTF-16 units of a text as it is shown; JavaScript counts in them."""
     return len(make_visible(text).encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _describe_score(sentence: Mapping[str, Any]) -> str:
+    probability = sentence["probability"]
+    number = f"score {_format_number(sentence['score'])}" if probability is None else f"P(supported) {probability:.2f}"
+    return ", ".join(filter(None, [sentence["state"], number]))
 
 
 def _describe_verdict(row: Mapping[str, Any]) -> str:

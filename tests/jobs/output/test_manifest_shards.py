@@ -15,7 +15,7 @@ from ragassay.jobs.input import find_logs
 from ragassay.jobs.output import manifest_shards
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.manifest_shards import SHARD_FOLDER, find_sealed_entries, seal_entries
-from ragassay.jobs.report.provenance import describe_files
+from ragassay.jobs.report.details.record import describe_files
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest

@@ -1,9 +1,7 @@
 """The report in headless Chromium: it renders and filters, runs nothing planted in a log, and loads nothing."""
 
 import re
-import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,15 +13,15 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.report.gather import gather_report_data
-from ragassay.jobs.report.latest_partition import summarize
-from ragassay.jobs.report.marks import MAX_CHARACTERS, MISSING, NEW, cut_text, mark_sentence, shorten_text
-from ragassay.jobs.report.member_scores import MemberScales, MemberScore, list_member_scores, read_member_scales
-from ragassay.jobs.report.responses import MAX_SENTENCES, ShownSentence, _cut_response
+from ragassay.jobs.report.gather import Selection, gather_report_data
+from ragassay.jobs.report.responses.cards import MAX_SENTENCES, ShownSentence, _cut_response
+from ragassay.jobs.report.responses.marks import MAX_CHARACTERS, MISSING, NEW, cut_text, mark_sentence, shorten_text
+from ragassay.jobs.report.responses.member_scores import MemberScales, MemberScore, list_member_scores, read_member_scales
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
+from ragassay.schemas.manifest import MemberFit
+from tests.browser import start_chromium
 from tests.jobs.conftest import invoke, read_rows, resamples
-from tests.jobs.evaluation.conftest import DAYS, HOSTILE, ITEMS, job, labeled_days, raw_row, write_output
+from tests.jobs.evaluation.conftest import DAYS, HOSTILE, ITEMS, job, raw_row, write_output
 from tests.raises import fails, raises
 
 ROWS = DAYS * (3 * ITEMS + 1)
@@ -35,7 +33,6 @@ def page(scored_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = invoke(
         "report",
         scored_once,
-        "--all",
         "--label",
         "label",
         "--slice",
@@ -47,30 +44,13 @@ def page(scored_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         path,
     )
     assert done.returncode == 0, done.stderr
-    assert "correct against wrong: 120 and 120 rows" in done.stdout  # one command prints the table and writes the report
+    assert "flagged responses" in done.stdout  # one command prints the quality of the flags and writes the report
     return path
 
 
 @pytest.fixture(scope="module", params=["light", "dark"])
 def browser(request: pytest.FixtureRequest, page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("chromium and chromedriver are not installed: `make browser`")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    profile = tmp_path_factory.mktemp("profile")
-    for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-        "--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile}",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    if request.param == "dark":
-        options.add_argument("--blink-settings=preferredColorScheme=0")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    chrome = start_chromium(tmp_path_factory.mktemp("profile"), is_dark=request.param == "dark")
     chrome.get(page.as_uri())
     assert chrome.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches") == (request.param == "dark")
     yield chrome
@@ -80,31 +60,41 @@ def browser(request: pytest.FixtureRequest, page: Path, tmp_path_factory: pytest
 @pytest.mark.slow
 def test_the_report_works_in_a_browser(browser: Any) -> None:
     run = browser.execute_script
-    assert run("return document.querySelectorAll('svg').length") == 2 + 5  # two slices, one of them by day; five histograms
-    assert run("return document.querySelectorAll('article').length") == 50
+    assert run("return document.querySelectorAll('.histogram').length") == 1 + 5  # of the latest day; of all days by label
+    latest, every = (f"return document.querySelectorAll('[data-scope=\"{n}\"] article').length" for n in (0, 1))
+    assert 0 < run(latest) < run(every) == 50
     assert run("return window.planted") is None
     assert run("return performance.getEntriesByType('resource').length") == 0
     assert run("return document.querySelectorAll('script').length") == 1
     assert run("return document.querySelectorAll('body img, [onerror], [onclick], [onload]').length") == 0
     assert HOSTILE in run("return document.querySelector('article').textContent")
 
-    shown = "return [...document.querySelectorAll('article')].filter(a => !a.hidden).length"
-    worst = run("return [...document.querySelectorAll('article')].filter(a => a.dataset.label === 'partial').length")
-    run("const s = document.querySelector('select[name=label]'); s.value = '=partial'; s.dispatchEvent(new Event('change'))")
-    assert run(shown) == worst > 0 and run("return document.getElementById('shown').textContent") == str(worst)
+    assert run("return document.querySelector('[data-scope=\"1\"]').offsetHeight") == 0
+    run("document.getElementById('scope1').click()")  # the figures and the list are of the same rows
+    assert run("return document.querySelector('[data-scope=\"0\"]').offsetHeight") == 0
+    shown = "return [...document.querySelectorAll('[data-scope=\"1\"] article')].filter(a => !a.hidden).length"
+    partial = (
+        "return [...document.querySelectorAll('[data-scope=\"1\"] article')].filter(a => a.dataset.label === 'partial').length"
+    )
+    worst = run(partial)
+    select = "document.querySelector('select[data-key=label]')"
+    run(f"{select}.value = '=partial'; {select}.dispatchEvent(new Event('change'))")
+    assert run(shown) == worst > 0 and run("return document.getElementById('shown').textContent") == f"{worst} of 50 shown"
     run("const s = document.getElementById('search'); s.value = 'no such words'; s.dispatchEvent(new Event('input'))")
     assert run(shown) == 0
     run("const s = document.getElementById('search'); s.value = ''; s.dispatchEvent(new Event('input'))")
-    run("const s = document.querySelector('select[name=label]'); s.value = ''; s.dispatchEvent(new Event('change'))")
+    run(f"{select}.value = ''; {select}.dispatchEvent(new Event('change'))")
     assert run(shown) == 50
+    run("document.getElementById('scope0').click()")
 
-    run("document.querySelector('.sentence').focus()")
-    near_passages = "return [...document.querySelector('article').querySelectorAll('.near')].map(p => p.dataset.number)"
-    assert run(near_passages) == [run("return document.querySelector('.sentence').dataset.passage")]
-    for element in ("body", "svg text", ".sentence", "td", "mark.new", ".member", ".member.low i", ".tile .dim", ".verdict"):
+    sentence = "document.querySelector('.sentence[data-passage]')"
+    run(f"{sentence}.dispatchEvent(new Event('mouseenter'))")
+    near_passages = f"return [...{sentence}.closest('article').querySelectorAll('.near')].map(p => p.dataset.number)"
+    assert run(near_passages) == [run(f"return {sentence}.dataset.passage")]
+    for element in ("body", ".sentence.flagged", "td", "mark.new", ".member", ".member i", ".tile .dim", ".lead b", ".ticks"):
         assert contrast(browser, element) >= 4.5, element
 
-    run("document.activeElement.blur()")
+    run(f"{sentence}.dispatchEvent(new Event('mouseleave'))")
     assert run("return document.querySelectorAll('.near').length") == 0
     lit = "[...document.querySelectorAll('article .passage.best')].slice(0, 5)"  # without a pointer, and not folded
     assert run(f"return {lit}.length && {lit}.every(passage => passage.offsetHeight > 0)")
@@ -174,20 +164,23 @@ def test_the_page_has_no_handler_no_url_and_one_script(page: Path) -> None:
 
 
 def test_every_row_is_counted(scored_once: Path) -> None:
-    data = gather_report_data(open_folder(str(scored_once)), ["tenant", "dt"], "label")
+    data = gather_report_data(open_folder(str(scored_once)), Selection(slices=["tenant", "dt"], label="label"))
     rows = read_rows(scored_once)
     flagged = sum(row["verdict"] == "hallucinated" for row in rows)
-    assert data.row_counts == {"ok": ROWS - DAYS, "no_context": DAYS} and data.flagged == flagged
+    assert (data.counts.scored, data.counts.flagged) == (ROWS - DAYS, flagged) and data.counts.unscored == {"no_context": DAYS}
+    assert [*data.slices] == ["tenant", "dt"]  # `item` has too many values, and `label` and `hallucinated` are labels
     for groups in (data.partition_groups, *data.slices.values()):
         assert sum(group.scored for group in groups) == ROWS - DAYS and sum(group.flagged for group in groups) == flagged
     assert [group.value for group in data.partition_groups] == [f"2026-11-{d + 2:02d}" for d in range(DAYS)]
     ranked = sorted(
-        (r["score"], min(group["score"] for group in r["sentences"]), r["row_id"]) for r in rows if r["status"] == "ok"
+        (r["score"], min(group["score"] for group in r["sentences"]), r["row_id"])
+        for r in rows
+        if r["verdict"] == "hallucinated"
     )
     assert [response.row_id for response in data.worst] == [row_id for *_, row_id in ranked[:50]]
     assert len(data.failures["no_context"]) == 3 and "no context" in data.failures["no_context"][0][2]
     with raises("output.no-column", column="generator"):
-        gather_report_data(open_folder(str(scored_once)), ["generator"])
+        gather_report_data(open_folder(str(scored_once)), Selection(slices=["generator"]))
 
 
 def test_a_response_is_shown_completely() -> None:
@@ -212,7 +205,7 @@ def test_a_report_needs_no_labels_and_no_slices(scored: Path) -> None:
     done = invoke("report", scored)
     assert done.returncode == 0 and done.stdout.endswith("out/report.html\n")
     text = (scored / "report.html").read_text()
-    assert "Against labels" not in text and "responses by score" in text
+    assert "Against labels" not in text and "Responses by score" in text
     assert invoke("report", scored, "--slice", "nothing").returncode == 1
 
 
@@ -223,7 +216,7 @@ def test_an_output_without_scores_has_a_report(tmp_path: Path) -> None:
     done = invoke("report", output)
     assert done.returncode == 0, done.stderr
     text = (output / "report.html").read_text()
-    assert "No response has a score." in text and "no_context" in text and "Not checked" in text
+    assert "No response has a score." in text and "no context" in text and "not checked, " in text
     for command in (("evaluate", output, "--label", "label"), ("evaluate", output, "--members"), ("drift", output)):
         fails(invoke(*command), "output.no-scored-row")
 
@@ -232,82 +225,13 @@ def test_a_slice_needs_plain_values(scored: Path) -> None:
     fails(invoke("report", scored, "--slice", "sentences"), "report.nested-slice", "'sentences'")
 
 
-def test_the_summary_compares_the_latest_partition_with_the_previous_one(scored_once: Path) -> None:
-    folder = open_folder(str(scored_once))
-    data, manifest = gather_report_data(folder), read_manifest(folder)
-    run = manifest.runs[-1]
-    drift = DriftCheck(["dt=2026-11-07"], ["dt=2026-11-06"], (1, 1), [Shift("psi", "a", None, None, 0.5, 0.25, True)], None)
-    summary = summarize(data, run, manifest, drift)
-    rows = read_rows(scored_once)
-    scores = {
-        dt: [row["score"] for row in rows if row["dt"] == dt and row["status"] == "ok"]
-        for dt in (summary.latest, summary.previous)
-    }
-    flagged_counts = [sum(row["verdict"] == "hallucinated" for row in rows if row["dt"] == dt) for dt in scores]
-    mean, old_mean = (sum(values) / len(values) for values in scores.values())
-    flagged, old_flagged = flagged_counts
-    assert (summary.latest, summary.previous) == ("2026-11-07", "2026-11-06")
-    assert [(tile.value, tile.previous) for tile in summary.tiles] == [
-        (f"{flagged / 60:.1%}", f"was {old_flagged / 60:.1%} ({100 * (flagged - old_flagged) / 60:+.1f} points)"),
-        (f"{mean:.3f}", f"was {old_mean:.3f}"),
-        ("61", "was 61"),
-        ("1", "was 1"),
-    ]
-    assert (
-        summary.tiles[0].name == f"flagged: {flagged} of 60 responses"
-        and summary.tiles[3].name == "without a score: 1 no_context"
-    )
-    assert (
-        summary.has_drifted
-        and summary.drift == "dt=2026-11-07: 1 of 1 comparisons against 1 earlier partition: values (PSI) of a 0.5 (limit 0.25)"
-    )
-    assert (f"{len(rows):,}", "rows") in summary.totals
-
-
-def test_the_summary_omits_a_missing_previous_partition(tmp_path: Path) -> None:
-    partitions = labeled_days()
-    unscored = [row for row in partitions["dt=2026-11-02"] if row["status"] != "ok"]
-    null = {"dt=__HIVE_DEFAULT_PARTITION__": partitions["dt=2026-11-03"]}
-    outputs = {"flat": {"": partitions["dt=2026-11-02"]}, "null": {"dt=9": partitions["dt=2026-11-02"], **null},
-           "first": {"dt=9": unscored, "dt=10": partitions["dt=2026-11-02"]}}  # fmt: skip
-    summaries = {}
-    for name, days in outputs.items():
-        folder = open_folder(str(write_output(tmp_path / name, days, job())))
-        manifest = read_manifest(folder)
-        summaries[name] = summarize(
-            gather_report_data(folder), manifest.runs[-1], manifest, DriftCheck([], [], (0, 0), [], "why")
-        )
-    for name in ("flat", "null"):
-        assert not summaries[name].latest and not any(tile.previous for tile in summaries[name].tiles)
-        assert "rows" not in [name for _, name in summaries[name].totals]  # the tiles show them
-    assert summaries["flat"].drift == "not checked, why" and summaries["flat"].notes == []
-    assert summaries["first"].latest == "10" and summaries["first"].tiles[0].previous == "was none"
-
-
-def test_the_summary_compares_runs_if_there_are_no_partitions(scored_once: Path) -> None:
-    folder = open_folder(str(scored_once))
-    data, manifest = gather_report_data(folder), read_manifest(folder)
-    run = manifest.runs[-1]
-    data.partition_groups = []
-    runs = [
-        replace(run, rows={"in": 10, "scored": 8, "failed": 2}, flagged=2),
-        replace(run, rows={"in": 30, "scored": 20, "skipped": 10}, flagged=5, files_skipped={"bad.parquet": "no footer"}),
-        replace(run, rows={"in": 30, "skipped": 30}),
-    ]
-    summary = summarize(data, runs[1], replace(manifest, runs=runs), DriftCheck([], [], (0, 0), [], "why"))
-    assert summary.notes == [
-        "Latest run with new rows: 20 rows scored, 25.0% flagged; previous run: 8 rows scored, 2 failed, 25.0% flagged.",
-        "Unreadable files, not scored: bad.parquet (no footer).",
-    ]
-
-
 def test_members_are_scored_on_the_scale_of_the_verdicts(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
     manifest = read_manifest(folder)
     scales = read_member_scales(manifest, {"b": 0.5})
     assert manifest.last_fit is not None
     rows = {row["row_id"]: row for row in read_rows(scored_once)}
-    for response in gather_report_data(folder, scales=scales).worst:
+    for response in gather_report_data(folder, Selection(scales=scales)).worst:
         row = rows[response.row_id]
         for sentence in response.sentences:
             for score, member in zip(sentence.members, row["members"], strict=True):
@@ -337,7 +261,14 @@ def test_a_very_long_response_shows_its_worst_sentences() -> None:
     texts = [f"Sentence {i}." for i in range(count)]
     starts = [sum(len(t) + 1 for t in texts[:i]) for i in range(count)]
     sentences: list[dict[str, Any]] = [
-        {"start": s, "end": s + len(t), "text": t, "score": float(i % 7), "state": "supported" if i % 7 else "flagged"}
+        {
+            "start": s,
+            "end": s + len(t),
+            "text": t,
+            "score": float(i % 7),
+            "probability": None,
+            "state": "supported" if i % 7 else "flagged",
+        }
         for i, (s, t) in enumerate(zip(starts, texts, strict=True))
     ]
     row: dict[str, Any] = {
@@ -349,7 +280,7 @@ def test_a_very_long_response_shows_its_worst_sentences() -> None:
     }
     parts = _cut_response(row, ["Sentence"], {}, MemberScales())
     shown = [part for part in parts if isinstance(part, ShownSentence)]
-    assert len(shown) == MAX_SENTENCES and sum(part.flagged for part in shown) == sum(
+    assert len(shown) == MAX_SENTENCES and sum(part.state == "flagged" for part in shown) == sum(
         s["state"] == "flagged" for s in sentences
     )
     assert max(part.score or 0.0 for part in shown) <= sorted(s["score"] for s in sentences)[MAX_SENTENCES]
@@ -381,4 +312,4 @@ def test_tables_are_distinct_and_the_manifest_is_shown(page: Path) -> None:
     assert len(set(tables)) == len(tables) > 8
     assert text.index('id="summary"') < text.index("<article") < text.index('class="rest"')
     assert "mu and sigma: " in text and "Input files: 6 scored." in text
-    assert text.count("AUROC</th>") == 4 + 2  # four comparisons, and one table with counts and labels per slice
+    assert text.count("AUROC</th>") == 4 + 2  # four comparisons, and per slice a table with counts and labels of all rows

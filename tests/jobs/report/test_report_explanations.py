@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.output.scored_dataset import open_scored
-from ragassay.jobs.report.charts import CATEGORY_COLORS, MAX_BARS, draw_categories
-from ragassay.jobs.report.explanations import ShownExplanation, count_explanations
+from ragassay.jobs.report.details.figures import MAX_CATEGORIES, make_category_table
 from ragassay.jobs.report.gather import gather_report_data
-from ragassay.jobs.report.marks import BEST, mark_passages
-from ragassay.jobs.report.marks import QUOTE as QUOTED
+from ragassay.jobs.report.responses.explanations import ExplanationSummary, ShownExplanation, count_explanations
+from ragassay.jobs.report.responses.marks import BEST, mark_passages
+from ragassay.jobs.report.responses.marks import QUOTE as QUOTED
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.explanation_columns import EXPLANATION, explanations_schema
 from tests.jobs.conftest import invoke
@@ -116,22 +117,22 @@ def test_explanations_are_below_their_sentences(plain: Path) -> None:
     write(plain, {(0, 0): [explain("The fallback gives another reason.", None)]}, "fallback")
     text = page(plain)
     first = article(text, "n0r0")
-    assert "<b>wrong_value</b> The rule is another. &lt;script&gt;" in first
+    assert "<b>Wrong value:</b> The rule is another. &lt;script&gt;" in first
     assert "passage 1: <q>Rule 0 holds</q>" in first and f"{QUOTE_MARK}Rule 0 holds</mark> on floor 0." in first
     first = re.sub("</?mark[^>]*>", "", first)
     assert first.index("It was signed by partial hands.") < first.index("The rule is another.")
-    assert "<b>added</b> Nobody signed." in article(text, "n1r0") and QUOTE_MARK not in article(text, "n1r0")
+    assert "<b>Added:</b> Nobody signed." in article(text, "n1r0") and QUOTE_MARK not in article(text, "n1r0")
     assert "gives another reason" not in text and "not flagged." not in text
-    assert "explained by big &lt;b&gt;, strategy categorized. 1 of 4 explanations disagree with the flag" in text
-    assert "are not shown; --all shows them. Without a readable explanation: 1 unreadable." in text
-    assert "It is all there." not in text and 'class="reason"' not in article(text, "n0r1") + article(text, "n0r2")
+    assert "explained by big &lt;b&gt;, strategy categorized. 1 of 4 explanations disagree with the flag and are" in text
+    assert "marked. Without a readable explanation: 1 unreadable." in text
+    assert "Neither passages nor" in article(text, "n0r2")  # its explanation is unreadable
 
 
-def test_disagreeing_explanations_are_shown_on_request(plain: Path) -> None:
+def test_explanations_that_disagree_are_marked(plain: Path) -> None:
     write(plain, EXPLAINED)
-    text = page(plain, "--all")
-    assert "<b>not_a_hallucination</b> <i>disagrees with the flag</i> It is all there." in article(text, "n0r1")
-    assert "1 of 4 explanations disagree with the flag and are marked." in text and "not shown" not in text
+    text = page(plain)
+    assert "<b>Supported after all:</b> <i>disagrees with the flag</i> It is all there." in article(text, "n0r1")
+    assert "1 of 4 explanations disagree with the flag and are marked." in text
     assert "disagrees" not in article(text, "n0r0")
 
 
@@ -142,10 +143,10 @@ def test_categories_are_counted_by_partition(plain: Path) -> None:
     assert summary is not None and summary.models == {"big <b>"} and summary.unreadable == {"unreadable": 1}
     assert summary.categories == {"2026-11-02": {"wrong_value": 1}, "2026-11-03": {"added": 1, "wrong_value": 1}}
     text = page(plain)
-    chart = text[text.index("Categories by dt</h3>") :].partition("</svg>")[0]
-    for label in ("wrong_value (2)", "added (1)", "2026-11-02", "2026-11-03", "var(--k0)", "var(--k1)"):
-        assert label in chart, label
-    assert "not_a_hallucination" not in chart
+    table = text[text.rindex("Categories by dt</h3>") :].partition("</table>")[0]
+    assert re.findall(r">([^<>\n]+)</t[hd]>", table) == [
+        *("dt", "Wrong value", "Added"), *("2026-11-02", "1", "0"), *("2026-11-03", "1", "1"), *("all", "2", "1"),
+    ]  # fmt: skip
 
 
 def test_without_categories_there_is_no_chart(plain: Path) -> None:
@@ -158,18 +159,19 @@ def test_without_categories_there_is_no_chart(plain: Path) -> None:
     assert "Somehow else." in text and "Somehow." not in text and "0 of 1 explanations disagree with the flag." in text
 
 
-def test_terms_that_a_detector_misses_have_a_category(plain: Path) -> None:
+def test_terms_that_a_detector_misses_are_named_in_words(plain: Path) -> None:
     text = page(plain)
-    assert text.count('class="reason"') == 2 == text.count("<b>wrong_value</b> number 9&lt;script&gt;")
-    assert ", odd thing: not in the context, by a detector" in article(text, "n0r3")
+    assert "“9&lt;script&gt;" in article(text, "n0r3") and "is not in the passages." in article(text, "n0r3")
+    assert "“thing” is not in the passages." in article(text, "n0r3") and "wrong_value" not in text
     write(plain, {(0, 3): [explain("A model knows better.", "added")]})
     text = page(plain)
-    assert "by a detector" not in article(text, "n0r3") and "by a detector" in article(text, "n1r3")
+    assert "A model knows better." in article(text, "n0r3") and "in the passages" not in article(text, "n0r3")
+    assert "is not in the passages." in article(text, "n1r3")
 
 
 def test_without_explanations_there_is_no_section(plain: Path) -> None:
     text = page(plain)
-    assert SECTION not in text and QUOTE_MARK not in text and "Below a flagged sentence" not in text
+    assert SECTION not in text and QUOTE_MARK not in text and "strategy" not in text.partition('id="record"')[0]
     write(plain, EXPLAINED)
     for path in (plain / "scored").rglob("*.parquet"):  # as older versions wrote it
         pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["row_key"]), path)
@@ -226,12 +228,11 @@ def test_quotes_are_marked_at_their_position() -> None:
     ]
 
 
-def test_a_chart_has_many_categories_and_groups() -> None:
-    groups = {f"group {i}$": {f"_kind{k}$": k + 1 for k in range(len(CATEGORY_COLORS) + 3)} for i in range(MAX_BARS + 1)}
-    chart = draw_categories("kinds", groups, 'a "title"')
-    count = MAX_BARS + 1
-    assert (
-        f"_kind{len(CATEGORY_COLORS) + 2}$ ({(len(CATEGORY_COLORS) + 3) * count})" in chart
-        and f"3 others ({6 * count})" in chart
+def test_a_table_of_many_categories_sums_the_rest() -> None:
+    counts = Counter({f"kind_{k}": k + 1 for k in range(MAX_CATEGORIES + 3)})
+    table = make_category_table(
+        ExplanationSummary("categorized", categories={"2026-11-02": counts, "2026-11-03": counts}), "dt"
     )
-    assert "var(--k7)" in chart and "var(--dim)" in chart and 'aria-label="a &quot;title&quot;"' in chart
+    assert table is not None and table.header[:2] == ["dt", f"kind {MAX_CATEGORIES + 2}"] and table.header[-1] == "3 others"
+    assert [row[0] for row in table.rows] == ["2026-11-02", "2026-11-03", "all"] and table.rows[-1][-1] == "12"
+    assert make_category_table(ExplanationSummary("vanilla"), "dt") is None

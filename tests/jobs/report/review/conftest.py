@@ -1,13 +1,14 @@
 """Headless Chromium with a download folder, which opens a review page as a file."""
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.browser import start_chromium
 
 
 class Reader:
@@ -55,28 +56,13 @@ class Reader:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Callable[..., Reader]]:
     """Opens Chromium, each time with a new profile."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("chromium and chromedriver are not installed: `make browser`")
     browsers: list[Any] = []
 
     def open_browser() -> Reader:
-        options = webdriver.ChromeOptions()
-        options.binary_location = chromium
         profile = tmp_path / f"chromium{len(browsers)}"
         downloads = profile / "downloads"
         downloads.mkdir(parents=True)
-        for argument in (
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-            "--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile / 'profile'}",
-        ):  # fmt: skip
-            options.add_argument(argument)
-        options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        browsers.append(webdriver.Chrome(options=options, service=Service(driver)))
+        browsers.append(start_chromium(profile / "profile", downloads=downloads))
         return Reader(browsers[-1], downloads)
 
     yield open_browser

@@ -26,7 +26,10 @@ def scored(response: str, cuts: list[int], context: list[str | None], evidence: 
     return {
         "row_id": "r</script>", "question": None, "context": context, "response": response, "score": float("nan"),
         "threshold": 0.5, "verdict": "hallucinated", "evidence": evidence,
-        "sentences": [{"text": response[a:b], "start": a, "end": b, "score": 0.25, "state": "flagged"} for a, b in spans],
+        "sentences": [
+            {"text": response[a:b], "start": a, "end": b, "score": 0.25, "probability": None, "state": "flagged"}
+            for a, b in spans
+        ],
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 import numpy as np
 
 from ragassay.jobs.display.visible import make_visible
-from ragassay.jobs.report.explanations import ShownExplanation
+from ragassay.jobs.report.responses.explanations import ShownExplanation
 from ragassay.pipeline.detectors.terms import find_content_words
 
 MAX_CHARACTERS = 20_000

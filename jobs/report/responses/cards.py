@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.output.scored_dataset import Position, open_scored
-from ragassay.jobs.report.explanations import ExplanationSummary, ShownExplanation, read_explanations
-from ragassay.jobs.report.marks import Piece, mark_passages, mark_sentence
-from ragassay.jobs.report.member_scores import MemberScales, MemberScore, list_member_scores
+from ragassay.jobs.output.scored_dataset import Position, open_scored, value_to_text
+from ragassay.jobs.report.responses.explanations import ExplanationSummary, ShownExplanation, read_explanations
+from ragassay.jobs.report.responses.marks import Piece, mark_passages, mark_sentence
+from ragassay.jobs.report.responses.member_scores import MemberScales, MemberScore, list_member_scores
+from ragassay.jobs.report.responses.reasons import list_new_words, list_reasons
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.detectors.terms import collect_known_terms
-from ragassay.pipeline.reasoning.categories import DETECTOR_CATEGORIES
 from ragassay.pipeline.text.words import extract_words, find_nearest_passage
-from ragassay.schemas.columns import HALLUCINATED, is_flagged
+from ragassay.schemas.columns import HALLUCINATED, SentenceState, is_flagged
 
 READ_COLUMNS = (
     "row_key", "row_id", "question", "context", "response", "score", "probability", "verdict", "decided_by", "judge_score",
@@ -30,15 +30,15 @@ class ShownSentence:
     Attributes:
         text: Its text.
         score: Ensemble score; null if the row has none.
-        flagged: Whether it is flagged.
+        probability: P(supported); null without a calibration of sentences.
+        state: supported, doubtful or flagged; empty without a score.
         passage: Number of its best passage, from 0, by a detector, or else the one that contains most of its words; null if
             there is none.
-        missing: Terms that a detector misses in the context: (category of an explanation, kind and text); the category is
-            empty if the kind has none.
+        reasons: Why it is doubtful or flagged, in words; none if it is supported.
         explanation: Why it is flagged, by a model; null if it is not flagged or has no explanation to show.
         number: Its number in the response, from 0.
-        is_detailed: Whether the report shows details: it is flagged, or the worst of a hallucinated response without a flagged
-            one.
+        is_detailed: Whether the report shows details: it is flagged or doubtful, or the worst of a hallucinated response
+            without a flagged one.
         pieces: Its text in marked pieces.
         members: Each member's score.
         best: [start, end) of the passage's best piece, by a detector; null if there is none.
@@ -46,9 +46,10 @@ class ShownSentence:
 
     text: str
     score: float | None
-    flagged: bool
+    probability: float | None
+    state: str
     passage: int | None
-    missing: tuple[tuple[str, str], ...] = ()
+    reasons: tuple[str, ...] = ()
     explanation: ShownExplanation | None = None
     number: int = 0
     is_detailed: bool = False
@@ -86,6 +87,7 @@ class ShownResponse:
         judge_score: The judge's score if it decided; else null.
         label: Value of the label column, as text; empty without one.
         question: The question; null if the logs have none.
+        values: Column -> its value, as text, for the filters of the page.
         context: Its passages.
         parts: The whole response in order: sentences, and the texts between them (strings).
     """
@@ -99,6 +101,7 @@ class ShownResponse:
     judge_score: float | None
     label: str
     question: str | None
+    values: dict[str, str]
     context: list[ShownPassage]
     parts: list[str | ShownSentence]
 
@@ -109,7 +112,12 @@ class ShownResponse:
 
 
 def read_responses(
-    output: Folder, positions: Sequence[Position], label: str | None, summary: ExplanationSummary | None, scales: MemberScales
+    output: Folder,
+    positions: Sequence[Position],
+    label: str | None,
+    columns: Sequence[str],
+    summary: ExplanationSummary | None,
+    scales: MemberScales,
 ) -> list[ShownResponse]:
     """Read the responses at some positions.
 
@@ -117,16 +125,18 @@ def read_responses(
         output: The output folder.
         positions: Positions of the rows.
         label: Column to show with them.
+        columns: Columns whose values the page filters by.
         summary: Counts of the explanations; None shows none.
         scales: Scales of the members' values.
     """
-    rows_read = dict(open_scored(output).read_rows_at(positions, [*READ_COLUMNS, *([label] if label else [])]))
+    names = dict.fromkeys([*READ_COLUMNS, *([label] if label else []), *columns])
+    rows_read = dict(open_scored(output).read_rows_at(positions, [*names]))
     rows = [(position.file.partition, rows_read[number]) for number, position in enumerate(positions)]
     explanations: dict[int, dict[int, ShownExplanation]] = {}
     if summary:
         explanations = read_explanations(output, summary, [(partition, row["row_key"]) for partition, row in rows])
     return [
-        _make_response(row, hive_path(partition), label, explanations.get(row["row_key"], {}), scales)
+        _make_response(row, hive_path(partition), label, columns, explanations.get(row["row_key"], {}), scales)
         for partition, row in rows
     ]
 
@@ -135,6 +145,7 @@ def _make_response(
     row: Mapping[str, Any],
     partition: str,
     label: str | None,
+    columns: Sequence[str],
     explanations: Mapping[int, ShownExplanation],
     scales: MemberScales,
 ) -> ShownResponse:
@@ -155,6 +166,7 @@ def _make_response(
         judge_score=row["judge_score"],
         label="" if label_value is None else str(label_value),
         question=row["question"],
+        values={name: value_to_text(row[name]) for name in columns},
         context=[ShownPassage(i, pieces, i in best_passages) for i, pieces in enumerate(mark_passages(context, quotes, best))],
         parts=parts,
     )
@@ -167,9 +179,9 @@ def _cut_response(
     response, sentences = row["response"], row["sentences"]
     worst = sorted(range(len(sentences)), key=lambda i: (_sort_score(sentences[i]), i))
     shown = set(worst[:MAX_SENTENCES])
-    detailed = {i for i in shown if is_flagged(sentences[i])}
-    if not detailed and row["verdict"] == HALLUCINATED:
-        detailed = set(worst[:1])  # a judge decided, or the whole is worse than its parts
+    detailed = {i for i in shown if sentences[i]["state"] in (SentenceState.FLAGGED, SentenceState.DOUBTFUL)}
+    if row["verdict"] == HALLUCINATED and not any(is_flagged(sentences[i]) for i in detailed):
+        detailed |= set(worst[:1])  # a judge decided, or the whole is worse than its parts
     known_stems = collect_known_terms(response, [*context, row["question"]], scales.language) if detailed else None
     passage_words = [set(extract_words(passage)) for passage in context]
     parts: list[str | ShownSentence] = []
@@ -201,19 +213,20 @@ def _make_sentence(
     sentence = row["sentences"][number]
     evidence = row["evidence"][number] if row["evidence"] else {"passage": None, "start": None, "end": None, "missing": []}
     missing_terms = [term["text"] for term in evidence["missing"]] if is_detailed else []
+    pieces = tuple(mark_sentence(sentence["text"], missing_terms, known_stems, scales.language))
+    members = list_member_scores(row, number, scales)
     return ShownSentence(
         text=sentence["text"],
         score=sentence["score"],
-        flagged=is_flagged(sentence),
+        probability=sentence["probability"],
+        state=sentence["state"] or "",
         passage=evidence["passage"] if evidence["passage"] is not None else find_nearest_passage(sentence["text"], passages),
-        missing=tuple(
-            (DETECTOR_CATEGORIES.get(term["kind"], ""), f"{term['kind']} {term['text']}") for term in evidence["missing"]
-        ),
+        reasons=tuple(list_reasons(evidence["missing"], list_new_words(pieces), members)) if is_detailed else (),
         explanation=explanation,
         number=number,
         is_detailed=is_detailed,
-        pieces=tuple(mark_sentence(sentence["text"], missing_terms, known_stems, scales.language)),
-        members=list_member_scores(row, number, scales),
+        pieces=pieces,
+        members=members,
         best=None if evidence["start"] is None or evidence["end"] is None else (evidence["start"], evidence["end"]),
     )
 

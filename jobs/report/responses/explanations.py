@@ -56,7 +56,6 @@ class ExplanationSummary:
 
     Attributes:
         strategy: The strategy.
-        shows_all: Whether the report also shows explanations that disagree with the flag.
         models: The models that explained.
         readable: Explanations that can be read.
         disagreeing: Readable explanations that disagree with the flag.
@@ -65,7 +64,6 @@ class ExplanationSummary:
     """
 
     strategy: str
-    shows_all: bool = False
     models: set[str] = field(default_factory=set)
     readable: int = 0
     disagreeing: int = 0
@@ -73,24 +71,28 @@ class ExplanationSummary:
     categories: dict[str, Counter[str]] = field(default_factory=dict)
 
 
-def count_explanations(output: Folder, scored: ScoredDataset, shows_all: bool = False) -> ExplanationSummary | None:
+def count_explanations(
+    output: Folder, scored: ScoredDataset, where: Mapping[str, str] | None = None
+) -> ExplanationSummary | None:
     """Count the explanations of the preferred strategy; None if there are none.
 
     Sentences that a new threshold no longer flags are not counted. Memory grows with the flagged sentences of one partition.
 
     Args:
         output: The output folder.
-        scored: Its verdicts.
-        shows_all: Whether the report also shows explanations that disagree.
+        scored: Its verdicts, or some partitions of them.
+        where: Column -> value, as text, that a row must have.
     """
     partitions: dict[PartitionKey, list[str]] = {}
     for partition in scored.partitions:
         partitions.setdefault(_partition_key(partition), []).append(hive_path(partition))
     for strategy in STRATEGY_ORDER:
-        summary = ExplanationSummary(strategy, shows_all)
+        summary = ExplanationSummary(strategy)
         dataset = open_explanations(output, strategy)
         for partition, paths in dataset.list_partition_files().items():
-            flagged = _read_flagged(scored.select_partitions(partitions.get(_partition_key(partition), [])))
+            if _partition_key(partition) not in partitions:
+                continue
+            flagged = _read_flagged(scored.select_partitions(partitions[_partition_key(partition)]), where or {})
             group = next(iter(hive_keys(partition).values()), "")
             for batch in dataset.read_batches(COUNTED_COLUMNS, paths):
                 _count_batch(summary, group, batch, flagged)
@@ -106,7 +108,7 @@ def read_explanations(
 
     Args:
         output: The output folder.
-        summary: The strategy, and whether explanations that disagree are shown.
+        summary: Their counts, which name the strategy.
         row_keys: (partition in `scored/`, `row_key`) of each row.
     """
     keys_by_partition: dict[PartitionKey, set[int]] = {}
@@ -117,11 +119,8 @@ def read_explanations(
         files = [DataFile(partition, path) for path in paths]
         for row in _read_rows(output, files, keys_by_partition.get(_partition_key(partition), set())):
             for entry in row["explanations"]:
-                has_disagreement = entry["consistent"] is False
-                if entry["status"] == AnswerStatus.OK and (summary.shows_all or not has_disagreement):
-                    explanations_by_row.setdefault(row["row_key"], {})[entry["sentence"]] = _make_explanation(
-                        entry, has_disagreement
-                    )
+                if entry["status"] == AnswerStatus.OK:
+                    explanations_by_row.setdefault(row["row_key"], {})[entry["sentence"]] = _make_explanation(entry)
     return explanations_by_row
 
 
@@ -134,11 +133,12 @@ def _partition_key(partition: str) -> PartitionKey:
     )
 
 
-def _read_flagged(scored: ScoredDataset) -> pl.DataFrame:
+def _read_flagged(scored: ScoredDataset, where: Mapping[str, str]) -> pl.DataFrame:
     """Read `row_key` and sentence number of every flagged sentence."""
     frames = [pl.DataFrame(schema={"row_key": pl.Int64, "sentence": pl.Int32})]
-    for rows in scored.read_batches(["row_key", "sentences.list.element.state"], reports_progress=False):
-        frame = pl.DataFrame(rows.table).with_columns(sentence=pl.int_ranges(pl.col("sentences").list.len(), dtype=pl.Int32))
+    for rows in scored.read_batches(["row_key", "sentences.list.element.state", *where], reports_progress=False):
+        table = rows.table.filter(pa.array(rows.matches(where))).select(["row_key", "sentences"])
+        frame = pl.DataFrame(table).with_columns(sentence=pl.int_ranges(pl.col("sentences").list.len(), dtype=pl.Int32))
         is_flagged = pl.col("sentences").struct.field("state") == SentenceState.FLAGGED
         flags = frame.explode("sentences", "sentence").filter(is_flagged)
         frames.append(flags.select("row_key", "sentence"))
@@ -170,8 +170,9 @@ def _read_rows(output: Folder, files: Iterable[DataFile], keys: Collection[int])
             yield from table.to_pylist()
 
 
-def _make_explanation(entry: Mapping[str, Any], disagrees: bool) -> ShownExplanation:
+def _make_explanation(entry: Mapping[str, Any]) -> ShownExplanation:
     category, reason, evidence = entry["category"], entry["reason"] or "", entry["evidence"]
+    disagrees = entry["consistent"] is False
     if evidence is None:
         return ShownExplanation(category, reason, has_disagreement=disagrees)
     return ShownExplanation(

@@ -1,0 +1,1 @@
+"""Make the folded sections at the end of the page."""

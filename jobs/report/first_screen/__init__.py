@@ -1,0 +1,1 @@
+"""Make the first screen: how much is flagged, against before, where it concentrates, and the trend."""

@@ -1,0 +1,98 @@
+"""The site of `report --all-runs`, on a disk and in an object store, and rows selected by --where."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ragassay.jobs.report.command import _name_pages
+from tests.conftest import OBJECT_STORE, free_port
+from tests.jobs.conftest import invoke, read_rows
+from tests.raises import fails
+
+
+def test_a_site_has_an_index_and_a_page_per_partition(scored: Path, tmp_path: Path) -> None:
+    target = tmp_path / "site"
+    done = invoke("report", scored, "--all-runs", "--out", target)
+    assert done.returncode == 0 and done.stdout.endswith("site/index.html\n"), done.stderr
+    names = [f"2026-11-{day:02d}.html" for day in range(2, 8)]
+    assert sorted(path.name for path in target.iterdir()) == [*names, "index.html"]
+    index = (target / "index.html").read_text()
+    links = re.findall(r'href="([^"#]+)"', index)
+    assert links == names[::-1] and 'class="trend"' in index
+    page = (target / names[2]).read_text()
+    assert re.findall(r'href="([^"#]+)"', page) == [names[1], "index.html", names[3]]
+    flagged = sum(row["verdict"] == "hallucinated" for row in read_rows(scored) if row["dt"] == "2026-11-04")
+    assert f"flagged: {flagged} of 60 responses" in page and page.count("<article") == flagged
+    assert "against 2026-11-03" in page and 'name="scope"' not in page
+    assert "dt=2026-11-04 against 2 earlier partition(s)" in page  # drift of this partition, not of the latest
+    again = invoke("report", scored, "--all-runs", "--out", target)
+    assert again.returncode == 0, again.stderr
+
+
+def test_the_site_is_in_the_output_by_default_and_overwrites_only_reports(scored: Path) -> None:
+    done = invoke("report", scored, "--all-runs")
+    assert done.returncode == 0 and (scored / "report" / "index.html").exists(), done.stderr
+    (scored / "report" / "index.html").write_text("<!doctype html><title>Their index</title>")
+    fails(invoke("report", scored, "--all-runs"), "options.out-foreign-page")
+    fails(invoke("report", scored, "--all-runs", "--out", scored / "scored"), "output.file-inside")
+    assert invoke("report", scored).returncode == 0  # files of the site are no part of the output's data
+
+
+def test_pages_have_names_for_every_bucket() -> None:
+    names = list(_name_pages(["2026-11-02", "a/b c", "a b/c", "index", "…", "A-b-c"]))
+    assert names == ["2026-11-02", "a-b-c", "a-b-c-2", "index-2", "partition", "A-b-c-3"]
+
+
+def test_where_selects_the_rows_of_everything(scored: Path) -> None:
+    done = invoke("report", scored, "--where", "item=item7", "--slice", "tenant")
+    assert done.returncode == 0, done.stderr
+    text = (scored / "report.html").read_text()
+    rows = [row for row in read_rows(scored) if row["item"] == "item7"]
+    flagged = sum(row["verdict"] == "hallucinated" for row in rows)
+    assert len(rows) == 3 and f"flagged: {flagged} of 3 responses" in text and text.count("<article") == flagged
+    assert "Only rows where <b>item = item7</b>" in text and f"{6 * 61 - 3} rows excluded by --where" in text
+    assert "--where selects some" in text and "flags of each member in the latest 3 responses" in text
+    fails(invoke("report", scored, "--where", "item=none"), "report.no-row")
+    fails(invoke("report", scored, "--where", "itme=item7"), "output.no-column")
+
+
+@pytest.mark.slow
+def test_output_and_site_can_be_in_an_object_store(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import boto3
+
+    for name, value in OBJECT_STORE.items():
+        monkeypatch.setenv(name, value)
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
+    try:
+        client = boto3.client(
+            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+        )
+        for _ in range(100):
+            try:
+                client.create_bucket(Bucket="audit")
+                break
+            except Exception:
+                time.sleep(0.2)
+        for path in scored.rglob("*.*"):
+            if path.is_file():
+                client.upload_file(str(path), "audit", f"out/{path.relative_to(scored)}")
+        query = f"?endpoint_override={endpoint}&region=us-east-1"
+        for out, prefix in (((), "out/report/"), (("--out", f"s3://audit/site{query}"), "site/")):
+            done = invoke("report", f"s3://audit/out{query}", "--all-runs", *out)
+            assert done.returncode == 0, done.stderr
+            keys = [entry["Key"] for entry in client.list_objects_v2(Bucket="audit", Prefix=prefix)["Contents"]]
+            assert sorted(key for key in keys if not key.endswith("/")) == [
+                *(f"{prefix}2026-11-{day:02d}.html" for day in range(2, 8)),
+                f"{prefix}index.html",
+            ]
+            text = client.get_object(Bucket="audit", Key=f"{prefix}index.html")["Body"].read().decode()
+            assert 'href="2026-11-07.html"' in text and "test" not in re.findall(r"<p class=\"note\">.*", text)[0]
+    finally:
+        server.terminate()
+        server.wait()
