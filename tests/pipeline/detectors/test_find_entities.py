@@ -85,6 +85,11 @@ def test_an_entity_with_another_value_is_missing(response: str, context: str, ex
     assert find_missing(response, context) == expected
 
 
+def test_may_after_a_number_is_a_verb() -> None:
+    assert find_missing("Children who are not yet 18 may use it.", "Those under 18 can use it.") == []
+    assert find_missing("It ends on 18 May.", "It ends on 17 May.") == ["18 May"]
+
+
 def test_entities_have_kinds() -> None:
     text = "On 3 March 2024 the first 12 of 40 guests paid $5 at Quillport Transit, step 2 of the A320 plan, at 9:30 am in Q3."
     assert find_kinds(text) == {
