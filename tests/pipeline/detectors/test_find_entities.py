@@ -87,7 +87,7 @@ def test_an_entity_with_another_value_is_missing(response: str, context: str, ex
 
 def test_may_after_a_number_is_a_verb() -> None:
     assert find_missing("Children who are not yet 18 may use it.", "Those under 18 can use it.") == []
-    assert find_missing("It ends on 18 May.", "It ends on 17 May.") == ["18 May"]
+    assert find_missing("It ends on 18 May.", "It ends on 17 May.") == ["18 May."]
 
 
 def test_entities_have_kinds() -> None:
