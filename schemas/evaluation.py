@@ -52,6 +52,7 @@ class FlagTable:
         flagged_correct: Flagged, but labeled correct: false alarms.
         missed: Not flagged, but labeled wrong.
         passed: Not flagged, and labeled correct.
+        unscorable: Labeled rows without a score, which count nowhere else.
         wrong_means: Labels that count as wrong, the positive class.
         verdicts: Quality of the stored verdicts.
         baselines: Quality of trivial baselines. Those with a score flag as many rows as the verdicts do.
@@ -64,6 +65,7 @@ class FlagTable:
     flagged_correct: int
     missed: int
     passed: int
+    unscorable: int
     wrong_means: list[str]
     verdicts: FlagQuality
     baselines: list[FlagQuality]

@@ -1,6 +1,7 @@
 """Measure flags against labels: the 2x2 table, and precision, recall, F1 and balanced accuracy next to trivial baselines."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,12 +27,14 @@ def measure_response_flags(rows: LabeledResponses, resamples: int) -> FlagTable:
     """
     wrong_means = [label.value for label in (Label.WRONG, Label.PARTIAL) if label in rows.labels]
     baselines = {WORDS_FOUND: rows.context_overlap, "length of the response": -rows.word_counts}
-    return _make_table("responses", wrong_means, ~rows.supported, ~rows.is_correct, baselines, rows.groups, resamples)
+    table = _make_table("responses", wrong_means, ~rows.supported, ~rows.is_correct, baselines, rows.groups, resamples)
+    return replace(table, unscorable=rows.unscored)
 
 
 def measure_sentence_flags(rows: LabeledResponses, resamples: int) -> FlagTable | None:
     """Measure the flags of labeled sentences; None without sentences of both classes."""
-    is_used = ~np.isnan(rows.sentence_truth) & ~np.isnan(rows.sentence_flags)
+    is_labeled = ~np.isnan(rows.sentence_truth)
+    is_used = is_labeled & ~np.isnan(rows.sentence_flags)
     is_wrong = rows.sentence_truth[is_used] == 0
     if not is_wrong.any() or is_wrong.all():
         return None
@@ -40,7 +43,8 @@ def measure_sentence_flags(rows: LabeledResponses, resamples: int) -> FlagTable 
         "length of the sentence": -rows.sentence_word_counts[is_used],
     }
     groups = np.repeat(rows.groups, rows.sentence_counts)[is_used]
-    return _make_table("sentences", [UNSUPPORTED], rows.sentence_flags[is_used] == 1, is_wrong, baselines, groups, resamples)
+    table = _make_table("sentences", [UNSUPPORTED], rows.sentence_flags[is_used] == 1, is_wrong, baselines, groups, resamples)
+    return replace(table, unscorable=int((is_labeled & ~is_used).sum()))
 
 
 def _make_table(
@@ -60,6 +64,7 @@ def _make_table(
         flagged_correct=int((is_flagged & ~is_wrong).sum()),
         missed=int((~is_flagged & is_wrong).sum()),
         passed=int((~is_flagged & ~is_wrong).sum()),
+        unscorable=0,
         wrong_means=wrong_means,
         verdicts=_measure_flags(VERDICTS, is_flagged, is_wrong, groups, resamples),
         baselines=[_measure_flags(name, flag, is_wrong, groups, resamples) for name, flag in flags.items()],
