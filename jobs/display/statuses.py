@@ -10,9 +10,9 @@ STATUS_WORDS: dict[str, str] = {
     Status.NO_RESPONSE: "no response",
     Status.EMPTY_RESPONSE: "empty response",
     Status.TOO_LONG: "too long for the model",
-    Status.UNREADABLE: "not readable",
-    Status.NOT_JUDGED: "nothing in it that the members can judge",
-    Status.LANGUAGE_NOT_MEASURED: "language that was not measured",
+    Status.UNREADABLE: "unreadable",
+    Status.NOT_JUDGED: "nothing that the members can judge",
+    Status.LANGUAGE_NOT_MEASURED: "in a language that was not measured",
     Status.NO_ANSWER: "no answer of the model",
     Status.ERROR: "error of RAGAssay",
 }

@@ -37,7 +37,8 @@ def describe_classes(table: FlagTable) -> str:
     """State the number of labels and what counts as the positive class."""
     rows = table.flagged_wrong + table.flagged_correct + table.missed + table.passed
     name = _name_wrong(table)
-    unscorable = f" ({table.unscorable:,} more are unscorable and not counted)" if table.unscorable else ""
+    reason = "are unscorable" if table.unit == "responses" else "have no score"
+    unscorable = f" ({table.unscorable:,} more {reason} and are not counted)" if table.unscorable else ""
     text = f"{rows:,} labeled {table.unit}{unscorable}. The positive class is {name}"
     return f"{text}: partly wrong responses count as wrong." if Label.PARTIAL in table.wrong_means else f"{text}."
 

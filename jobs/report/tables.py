@@ -442,7 +442,7 @@ def _describe_basis(evaluation: Evaluation) -> str:
     labels = ", ".join(f"{n:,} {label}" for label, n in sorted(evaluation.labels.items()))
     excluded = [
         (evaluation.unlabeled, "rows without a label"),
-        (evaluation.unscored, "labeled rows that are unscorable"),
+        (evaluation.unscored, "labeled but unscorable"),
         (evaluation.unmatched, "labels that match no row"),
         (evaluation.excluded, "rows excluded by --where"),
     ]

@@ -14,11 +14,12 @@ import ragassay
 from ragassay.jobs.api.resolve_settings import resolve_answer_settings
 from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.job import Job, make_job
+from ragassay.jobs.display.statuses import describe_status
 from ragassay.jobs.evaluation.calibrate import MIN_ROWS_PER_LANGUAGE, calibrate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.report.gather import gather_report_data
+from ragassay.jobs.report.gather import Selection, gather_report_data
 from ragassay.jobs.run import finalize_job, run_job
 from ragassay.jobs.scoring.stages import make_split_stage
 from ragassay.jobs.storage.folder import open_folder
@@ -127,7 +128,7 @@ def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None
     output, run = run_rows(tmp_path, mixed_rows("de", "fr", "ja"), ALONE)
     assert run.rows == {"in": ENGLISH_ROWS + 9, "scored": ENGLISH_ROWS, "failed": 9, "skipped": 0}
     assert run.statuses == {"ok": ENGLISH_ROWS, OTHER: 9}
-    assert f"9 {OTHER}" in summary_text(run, output)
+    assert f"9 {describe_status(OTHER)}" in summary_text(run, output)
     recorded = json.loads((output / "manifest.json").read_text())["runs"][-1]
     assert recorded["statuses"][OTHER] == 9
     for row_id, row in by_id(output).items():
@@ -137,8 +138,8 @@ def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None
             assert [row[name] for name in ("score", "probability", "verdict", "flagged_sentences", "members")] == [None] * 5
             assert [(s["score"], s["state"]) for s in row["sentences"]] == [(None, None)] * len(row["sentences"])
             assert f" {code}," in row["error"]
-    report = gather_report_data(open_folder(str(output)), slices=["language"])
-    assert report.row_counts == {"ok": ENGLISH_ROWS, OTHER: 9} and len(report.failures[OTHER]) == 3
+    report = gather_report_data(open_folder(str(output)), Selection(slices=["language"]))
+    assert (report.counts.scored, report.counts.unscored) == (ENGLISH_ROWS, {OTHER: 9}) and len(report.failures[OTHER]) == 3
     by_language = {share.value: share.unscored[OTHER] for share in report.slices["language"] if share.unscored[OTHER]}
     assert by_language == {"de": 3, "fr": 3, "ja": 3}
 

@@ -66,7 +66,7 @@ def make_runs_table(manifest: Manifest) -> TextTable:
         ]
         for run in reversed(manifest.runs[-MAX_RUNS:])
     ]
-    header = ["run", "started", "seconds", "rows", "scored", "failed", "skipped", "sentences", "flagged"]
+    header = ["run", "started", "seconds", "rows", "scored", "unscorable", "skipped", "sentences", "flagged"]
     earlier = len(manifest.runs) - len(rows)
     return TextTable(f"runs{f', the latest {MAX_RUNS}; {earlier:,} earlier' if earlier else ''}", header, rows)
 

@@ -162,7 +162,7 @@ def _describe_runs(manifest: Manifest) -> Iterator[str]:
 
 def _describe_run(run: Run) -> str:
     scored, failed = run.rows.get("scored", 0), run.rows.get("failed", 0)
-    parts = [f"{scored:,} rows scored", *([f"{failed:,} failed"] if failed else [])]
+    parts = [f"{scored:,} rows scored", *([f"{failed:,} unscorable"] if failed else [])]
     if scored and run.flagged is not None:
         parts.append(f"{run.flagged / scored:.1%} flagged")
     return ", ".join(parts)

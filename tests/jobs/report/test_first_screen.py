@@ -87,7 +87,7 @@ def test_runs_are_compared_if_there_are_no_partitions(scored_once: Path) -> None
         replace(run, rows={"in": 30, "skipped": 30}),
     ]
     assert list_notes(replace(manifest, runs=runs), runs[1], has_partitions=False) == [
-        "Latest run with new rows: 20 rows scored, 25.0% flagged; previous run: 8 rows scored, 2 failed, 25.0% flagged.",
+        "Latest run with new rows: 20 rows scored, 25.0% flagged; previous run: 8 rows scored, 2 unscorable, 25.0% flagged.",
         "Unreadable files, not scored: bad.parquet (no footer).",
     ]
     assert len(list_notes(replace(manifest, runs=runs), runs[1], has_partitions=True)) == 1
