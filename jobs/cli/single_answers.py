@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import nullcontext
 from typing import Annotated
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from ragassay.jobs.cli.answer_input import read_answers
 from ragassay.jobs.cli.console import command_console
 from ragassay.jobs.cli.options import Calibration, Config
 from ragassay.jobs.cli.panels import Panel
-from ragassay.jobs.display.library_log import get_terminal
+from ragassay.jobs.display.library_log import get_terminal, report_crash
 from ragassay.pipeline.errors import InputError
 
 single_answers = Panel("Single answers")
@@ -67,7 +68,7 @@ def check(
             answers = [{name: value for name, value in values.items() if value is not None}]
         else:
             answers = read_answers(file, job.input.csv_encoding)
-        with show_progress(stream=get_terminal()) as progress:
+        with report_crash() if job.members.local_pools else nullcontext(), show_progress(stream=get_terminal()) as progress:
             checked_answers = check_answers(job, answers, history, calibration, progress.report_step)
         if as_json:
             for checked in checked_answers:

@@ -7,6 +7,7 @@ descriptors to a file, and writes its own output to copies of the original ones.
 import faulthandler
 import logging
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +21,9 @@ from ragassay.pipeline.engines.weights import cache_folder
 
 KEPT_FILES = 20
 """Log files that are kept; the oldest are deleted."""
+
+_WATCH = 'read -r alive || { echo "messages of libraries: $0"; tail -n 3 "$0"; } >&2'
+"""Program of a process that waits for a line; if its input ends without one, the command has died."""
 
 _terminals: list[TextIO] = []
 _paths: list[Path] = []
@@ -82,6 +86,25 @@ def capture_library_output() -> Iterator[None]:
         with suppress(OSError):
             if not path.stat().st_size:
                 path.unlink()
+
+
+@contextmanager
+def report_crash() -> Iterator[None]:
+    """Name the log file and quote its end if the process dies in the block: a crash in C++ leaves no time for it."""
+    if not _paths:
+        yield
+        return
+    watcher = subprocess.Popen(
+        ["sh", "-c", _WATCH, str(_paths[-1])],
+        stdin=subprocess.PIPE,
+        stderr=_terminals[-1],
+        env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
+        start_new_session=True,  # Ctrl-C must not end it
+    )
+    try:
+        yield
+    finally:
+        watcher.communicate(b"alive\n")
 
 
 def _is_stream_of(stream: TextIO, descriptor: int) -> bool:

@@ -21,7 +21,11 @@ with command_console() as console:
     exec({NOISE!r})
     if sys.argv[1:] == ["fail"]: raise ModelError(Message("model.example", "no model"))
     if sys.argv[1:] == ["bug"]: raise ZeroDivisionError
-    if sys.argv[1:] == ["crash"]: import faulthandler; faulthandler._sigsegv()
+    if sys.argv[1:] == ["crash"]:
+        from ragassay.jobs.display.library_log import report_crash
+        with report_crash():
+            os.write(2, b"terminate called after throwing: bad_alloc\\n")
+            import faulthandler; faulthandler._sigsegv()
 """
 MESSAGES = ("C++ on stdout", "C++ on stderr", "Python on stderr", "a warning", "a record")
 
@@ -56,8 +60,10 @@ def test_a_bug_shows_its_traceback_and_names_the_log_file(tmp_path: Path) -> Non
     assert "C++ on stderr" not in done.stderr
 
 
-def test_a_crash_shows_where_the_process_was(tmp_path: Path) -> None:
-    assert "Fatal Python error: Segmentation fault" in run(tmp_path, "crash").stderr
+def test_a_crash_shows_where_the_process_was_and_its_last_messages(tmp_path: Path) -> None:
+    text = run(tmp_path, "crash").stderr
+    assert "Fatal Python error: Segmentation fault" in text
+    assert f"messages of libraries: {tmp_path}" in text and "terminate called after throwing: bad_alloc" in text
 
 
 def test_verbose_shows_the_messages(tmp_path: Path) -> None:
