@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 
-from ragassay.jobs.display.library_log import capture_library_output, find_log, get_terminal, show_log_records
+from ragassay.jobs.display.library_log import capture_library_output, find_log, get_output, get_terminal, show_log_records
 from ragassay.jobs.display.visible import CleanText, VisibleText
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.runtime.endings import (
@@ -41,7 +41,7 @@ def command_console() -> Iterator[Console]:
 
 
 def _run_command() -> Iterator[Console]:
-    plain = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
+    plain = None if (get_output() or sys.stdout).isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
     error_console = new_console(stderr=True)
     try:
         with restore_sigterm():
@@ -78,7 +78,7 @@ def new_console(*, stderr: bool = False, width: int | None = None) -> Console:
     It removes secrets of URIs from lines; `print_lines` and `Bar` remove them from tables and bars.
     """
     console = Console(
-        file=get_terminal() if stderr else None,
+        file=get_terminal() if stderr else get_output(),
         stderr=stderr,
         soft_wrap=True,
         width=width,

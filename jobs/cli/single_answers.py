@@ -13,7 +13,7 @@ from ragassay.jobs.cli.answer_input import read_answers
 from ragassay.jobs.cli.console import command_console
 from ragassay.jobs.cli.options import Calibration, Config
 from ragassay.jobs.cli.panels import Panel
-from ragassay.jobs.display.library_log import get_terminal, report_crash
+from ragassay.jobs.display.library_log import get_output, get_terminal, report_crash
 from ragassay.pipeline.errors import InputError
 
 single_answers = Panel("Single answers")
@@ -74,7 +74,7 @@ def check(
             for checked in checked_answers:
                 # JSON may contain half of a surrogate pair, which UTF-8 can't encode: print it as JSON escapes it.
                 line = json.dumps(checked.to_dict(), ensure_ascii=False)
-                typer.echo(line.encode("utf-8", "backslashreplace").decode())
+                typer.echo(line.encode("utf-8", "backslashreplace").decode(), file=get_output())
             return
         from ragassay.jobs.api.show import render_rich
 

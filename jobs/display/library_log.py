@@ -25,6 +25,7 @@ KEPT_FILES = 20
 _WATCH = 'read -r alive || { echo "messages of libraries: $0"; tail -n 3 "$0"; } >&2'
 """Program of a process that waits for a line; if its input ends without one, the command has died."""
 
+_outputs: list[TextIO] = []
 _terminals: list[TextIO] = []
 _paths: list[Path] = []
 
@@ -34,11 +35,17 @@ def get_terminal() -> TextIO:
     return _terminals[-1] if _terminals else sys.stderr
 
 
+def get_output() -> TextIO | None:
+    """Return the stream for the result of a command while libraries write to the log file; None if it is stdout."""
+    return _outputs[-1] if _outputs else None
+
+
 def find_log() -> Path | None:
     """Return the log file of the command in progress; None if it is empty, or if there is none."""
     if not _paths:
         return None
     with suppress(OSError):
+        sys.stdout.flush()
         sys.stderr.flush()
         return _paths[-1] if _paths[-1].stat().st_size else None
     return None
@@ -63,14 +70,14 @@ def capture_library_output() -> Iterator[None]:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
-    before, sys.stdout = sys.stdout, stdout
+    _outputs.append(stdout)
     _terminals.append(terminal)
     _paths.append(path)
     try:
         yield
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
-        sys.stdout = before
         with suppress(BrokenPipeError):
             stdout.close()
         os.dup2(saved[0], 1)
@@ -80,6 +87,7 @@ def capture_library_output() -> Iterator[None]:
         faulthandler.disable()
         if had_handler:
             faulthandler.enable()
+        _outputs.remove(stdout)
         _terminals.remove(terminal)
         _paths.remove(path)
         terminal.close()

@@ -10,7 +10,8 @@ import pytest
 NOISE = """
 import os, sys, logging, warnings
 os.write(1, b"C++ on stdout\\n"); os.write(2, b"C++ on stderr\\n")
-print("Python on stderr", file=sys.stderr); warnings.warn("a warning"); logging.getLogger("vllm").warning("a record")
+print("Python on stdout"); print("Python on stderr", file=sys.stderr)
+warnings.warn("a warning"); logging.getLogger("vllm").warning("a record")
 """
 COMMAND = f"""
 from ragassay.jobs.cli.console import command_console
@@ -27,7 +28,7 @@ with command_console() as console:
             os.write(2, b"terminate called after throwing: bad_alloc\\n")
             import faulthandler; faulthandler._sigsegv()
 """
-MESSAGES = ("C++ on stdout", "C++ on stderr", "Python on stderr", "a warning", "a record")
+MESSAGES = ("C++ on stdout", "Python on stdout", "C++ on stderr", "Python on stderr", "a warning", "a record")
 
 
 def run(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
