@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ragassay.jobs.second_pass.escalate import command as escalate_command
+from ragassay.schemas.columns import is_flagged
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import invoke, manifest, write_job
@@ -60,6 +61,7 @@ def test_each_run_escalates_its_partition(daily: tuple[Path, Path, Path, Server]
         assert record["escalation"]["usage"]["prompts"] == count_requests(server) - requests > 0
         rows = [row for row in read_scored(output).values() if row["dt"] == f"2026-11-0{number + 2}"]
         assert record["flagged"] == sum(row["verdict"] == "hallucinated" for row in rows)
+        assert all((row["verdict"] == "hallucinated") == any(map(is_flagged, row["sentences"])) for row in rows)
         flagged = next((s for s in record["drift"]["shifts"] if s["metric"] == "flagged"), None)
         assert flagged is None or flagged["latest"] == pytest.approx(record["flagged"] / ROWS)  # includes the judge's verdicts
         assert f"{ROWS // 2} by judge" in done.stdout
