@@ -113,6 +113,8 @@ def test_finalize_uses_a_calibration(without_ray: None, scored: Path, precise: C
     assert correct / len(passed) == pytest.approx(precise.measured["in_sample_precision"])
     ordered = sorted(rows, key=lambda row: row["score"])
     assert all(0 <= row["probability"] <= 1 for row in rows)
+    sentences = [sentence for row in rows for sentence in row["sentences"]]  # their labels are in the logs
+    assert precise.sentence_probability and all(0 <= sentence["probability"] <= 1 for sentence in sentences)
     assert [row["probability"] for row in ordered] == sorted(row["probability"] for row in rows)
     assert all(row["probability"] is None for row in read_rows(scored) if row["status"] != "ok")
     write_calibration(run(scored, "mean", None), prepare_calibration_target(folder, None))  # the earlier one is kept
