@@ -84,23 +84,22 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     sentence_score[np.repeat(is_other_language, lengths)] = np.nan
     has_score = ~np.isnan(sentence_score)
     tau = settings.threshold
-    states = np.full(len(is_in_ok_row), None, dtype=object)
     has_missing = _find_missing_terms(batch["evidence"], lengths)[is_in_ok_row]
-    states[is_in_ok_row] = classify_sentences(scores, counts, np.nan if tau is None else tau, has_missing).to_numpy(
-        zero_copy_only=False
-    )
-    states[~has_score] = None
+    states = classify_sentences(scores, counts, np.nan if tau is None else tau, has_missing)
+    states = pc.replace_with_mask(pa.nulls(len(is_in_ok_row), pa.string()), pa.array(is_in_ok_row), states)
+    states = pc.if_else(pa.array(has_score), states, pa.scalar(None, pa.string()))
     flat_sentences = spans.flatten()
     sentence_arrays = [flat_sentences.field(name) for name in ("text", "start", "end", "repeats")]
     sentence_arrays += [
         pa.array(sentence_score, mask=~has_score),
         _compute_probability(settings.sentence_probability, sentence_score),
-        pa.array(states, pa.string()),
+        states,
     ]
     structs = pa.StructArray.from_arrays(sentence_arrays, fields=list(SCORED_SENTENCE))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    is_flagged = pc.fill_null(pc.equal(states, SentenceState.FLAGGED.value), False).to_numpy(zero_copy_only=False)
     # A row without a sentence adds no count, which `reduceat` can't express.
-    flagged = np.bincount(np.repeat(np.arange(size), lengths), weights=states == SentenceState.FLAGGED.value, minlength=size)
+    flagged = np.bincount(np.repeat(np.arange(size), lengths), weights=is_flagged, minlength=size)
 
     verdict = decide_verdicts(score, np.nan if tau is None else tau)
     columns = {

@@ -11,6 +11,9 @@ from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy, aggregat
 from ragassay.pipeline.verdict.ensemble import NormalizationFit, combine_members, find_lowest_score
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, SentenceState
 
+_STATES = [state.value for state in SentenceState]
+_SUPPORTED, _DOUBTFUL, _FLAGGED = (np.int8(number) for number in range(len(_STATES)))
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -140,9 +143,8 @@ def classify_sentences(scores: RuleScores, counts: Ints, threshold: float, has_m
         String array; null for a sentence without a score.
     """
     is_doubtful = (scores.sentence_positive <= threshold) | has_missing
-    states = np.where(is_doubtful, SentenceState.DOUBTFUL.value, SentenceState.SUPPORTED.value)
-    states = np.where(flag_sentences(scores, counts, threshold), SentenceState.FLAGGED.value, states)
-    return pa.array(states.astype(object), pa.string(), mask=np.isnan(scores.sentence))
+    states = np.where(flag_sentences(scores, counts, threshold), _FLAGGED, np.where(is_doubtful, _DOUBTFUL, _SUPPORTED))
+    return pa.DictionaryArray.from_arrays(pa.array(states, mask=np.isnan(scores.sentence)), _STATES).cast(pa.string())
 
 
 def decide_verdicts(scores: Floats, threshold: float | Floats) -> pa.Array:
