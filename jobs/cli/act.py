@@ -116,7 +116,7 @@ def export(
     with command_console() as console:
         from ragassay.jobs.export.command import ExportResult
         from ragassay.jobs.export.command import export as run_export
-        from ragassay.jobs.report.tables import print_export
+        from ragassay.jobs.report.printed.export import print_export
 
         def write(folder: Folder, manifest: Manifest) -> ExportResult:
             require_text(manifest, output, "`export`")

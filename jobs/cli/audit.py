@@ -155,7 +155,8 @@ def report(
     with command_console() as console:
         from ragassay.jobs.report.command import INDEX, ReportMaker, ReportOptions
         from ragassay.jobs.report.first_screen.events import read_events
-        from ragassay.jobs.report.tables import print_headline, print_unequal_sampling
+        from ragassay.jobs.report.printed.evaluation import print_unequal_sampling
+        from ragassay.jobs.report.printed.scores import print_headline
         from ragassay.jobs.verdicts.drift import restore_drift_config
 
         job = load_job(config)

@@ -85,13 +85,9 @@ def evaluate(
             _evaluate_explanations(output, settings, labels, label, where, slices, console)
             return
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.report.tables import (
-            print_cascade,
-            print_evaluation,
-            print_headline,
-            print_slices,
-            print_unequal_sampling,
-        )
+        from ragassay.jobs.report.printed.cascade import print_cascade
+        from ragassay.jobs.report.printed.evaluation import print_evaluation, print_slices, print_unequal_sampling
+        from ragassay.jobs.report.printed.scores import print_headline
 
         source = require_label_source(label, labels, where, settings)
 
@@ -123,7 +119,7 @@ def _compare_members(
     output: str, config: str | None, label: str | None, last: int, order_by: str | None, console: Console
 ) -> None:
     from ragassay.jobs.evaluation.compare_members import MemberComparison, compare_members
-    from ragassay.jobs.report.tables import print_comparison
+    from ragassay.jobs.report.printed.members import print_comparison
 
     job = load_job(config)
     source = make_label_source(label, None, None, job.evaluation)
@@ -193,7 +189,7 @@ def calibrate(
         from ragassay.jobs.evaluation.calibrate import calibrate as run_calibrate
         from ragassay.jobs.evaluation.calibrate import require_target
         from ragassay.jobs.output.calibration_file import prepare_calibration_target, write_calibration
-        from ragassay.jobs.report.tables import print_calibration
+        from ragassay.jobs.report.printed.calibration import print_calibration
         from ragassay.pipeline.calibration.target import parse_target
 
         parsed_target, file = parse_target(target), prepare_calibration_target(open_output(output), out)
@@ -241,7 +237,7 @@ def estimate(
     with command_console() as console:
         from ragassay.jobs.evaluation.estimate import ESTIMATE_FILE
         from ragassay.jobs.evaluation.estimate import estimate as run_estimate
-        from ragassay.jobs.report.tables import print_estimate
+        from ragassay.jobs.report.printed.estimate import print_estimate
 
         source = require_label_source(label, labels, where, load_job(config).evaluation)
 
@@ -286,7 +282,7 @@ def compare(
     """Compare two outputs, or two runs of one, row by row: which rows changed sides, and by how much the rate changed."""
     with command_console() as console:
         from ragassay.jobs.evaluation.compare import SideRows, compare_runs, read_side, select_sides
-        from ragassay.jobs.report.comparison_tables import check_changed_suffix, print_run_comparison, write_changed
+        from ragassay.jobs.report.printed.comparison import check_changed_suffix, print_run_comparison, write_changed
         from ragassay.jobs.storage.writable import prepare_new_file
 
         both, conditions_a, conditions_b = parse_where(where), parse_where(first_where), parse_where(second_where)
@@ -332,7 +328,7 @@ def agreement(
     with command_console() as console:
         from ragassay.jobs.evaluation.agreement import compare_reviewers as run_agreement
         from ragassay.jobs.evaluation.agreement import find_disagreements, read_reviewers, write_disagreements
-        from ragassay.jobs.report.tables import print_agreement
+        from ragassay.jobs.report.printed.agreement import print_agreement
         from ragassay.jobs.storage.writable import prepare_new_file
 
         file = prepare_new_file(out, open_output(output) if output else None) if out else None
@@ -354,7 +350,7 @@ def agreement(
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
     """Compare the latest partition with earlier ones."""
     with command_console() as console:
-        from ragassay.jobs.report.tables import print_drift
+        from ragassay.jobs.report.printed.drift import print_drift
         from ragassay.jobs.verdicts.drift import check_output_drift, restore_drift_config
         from ragassay.jobs.verdicts.partition_stats import read_member_values
 

@@ -33,19 +33,13 @@ from ragassay.jobs.report.first_screen.concentration import find_concentration
 from ragassay.jobs.report.first_screen.events import Event
 from ragassay.jobs.report.first_screen.headline import find_before, list_notes, state_figures
 from ragassay.jobs.report.first_screen.trend import lay_out_trend
-from ragassay.jobs.report.flag_tables import describe_baseline, describe_classes, describe_flags, make_flag_tables
 from ragassay.jobs.report.gather import ReportData
 from ragassay.jobs.report.html_page import render_page
+from ragassay.jobs.report.printed.cascade import describe_cascade, make_cascade_tables
+from ragassay.jobs.report.printed.evaluation import describe_evaluation, describe_normalization, make_evaluation_tables
+from ragassay.jobs.report.printed.flags import describe_baseline, describe_classes, describe_flags, make_flag_tables
+from ragassay.jobs.report.printed.members import describe_comparison, make_member_tables
 from ragassay.jobs.report.responses.marks import shorten_text
-from ragassay.jobs.report.tables import (
-    describe_cascade,
-    describe_comparison,
-    describe_evaluation,
-    describe_normalization,
-    make_cascade_tables,
-    make_evaluation_tables,
-    make_member_tables,
-)
 from ragassay.jobs.report.wording import (
     format_probability,
     format_share,

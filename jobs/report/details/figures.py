@@ -10,8 +10,8 @@ from ragassay.jobs.display.text_table import TextTable
 from ragassay.jobs.evaluation.cascade import list_order_values
 from ragassay.jobs.report.counts import GroupCounts
 from ragassay.jobs.report.gather import ReportData
+from ragassay.jobs.report.printed.evaluation import make_evaluation_tables
 from ragassay.jobs.report.responses.explanations import ExplanationSummary
-from ragassay.jobs.report.tables import make_evaluation_tables
 from ragassay.jobs.report.wording import format_share, name_category
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.verdict.moments import estimate_quantile, get_bucket_edge

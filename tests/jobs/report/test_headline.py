@@ -24,7 +24,8 @@ from ragassay.jobs.evaluation.evaluate import (
 )
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.report.tables import print_evaluation, print_headline, print_scores
+from ragassay.jobs.report.printed.evaluation import print_evaluation
+from ragassay.jobs.report.printed.scores import print_headline, print_scores
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.evaluation import Comparison, Difference, Evaluation
 from tests.jobs.conftest import invoke, read_rows, resamples

@@ -16,7 +16,7 @@ from ragassay.jobs.evaluation.cascade import JUDGED_SHARES
 from ragassay.jobs.evaluation.evaluate import evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.report.tables import print_evaluation
+from ragassay.jobs.report.printed.evaluation import print_evaluation
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.schemas.evaluation import CascadeCurve, Evaluation

@@ -1,0 +1,62 @@
+"""Print the result of `calibrate`."""
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Console
+
+from ragassay.jobs.display.lines import print_lines
+from ragassay.jobs.report.printed.evaluation import print_unequal_sampling
+from ragassay.pipeline.calibration.target import CLASSES
+from ragassay.schemas.calibration import Calibration
+
+
+def print_calibration(calibration: Calibration, console: Console) -> None:
+    """Print a calibration and its measured quality."""
+    print_lines(_calibration_lines(calibration), console)
+    print_unequal_sampling(calibration.label, console)
+
+
+def _calibration_lines(calibration: Calibration) -> Iterator[tuple[str, str]]:
+    outcome = {None: "", True: ": met", False: ": TARGET NOT MET"}[calibration.target_met]
+    yield "calibration", f"{calibration.calibration_id}, for {calibration.target}{outcome}"
+    if calibration.label is not None:
+        rows = ", ".join(f"{n:,} {label}" for label, n in sorted(calibration.rows.items()))
+        yield "labels", f"{calibration.label}: {rows}"
+    yield "threshold", f"{calibration.threshold:.6g}"
+    weights = ", ".join(f"{name} {member.weight:.3g}" for name, member in calibration.members.items())
+    yield "rule", f"{calibration.mean} mean, {calibration.positive} (epsilon {calibration.epsilon:g}), weights {weights}"
+    for prefix, measured_on in (("in_sample_", "on the labeled rows"), ("held_out_", "on held-out items")):
+        measures = {k.removeprefix(prefix): v for k, v in calibration.measured.items() if k.startswith(prefix)}
+        if measures:
+            yield measured_on, _describe_measures(measures, calibration.positive_class)
+    if calibration.measured.get("flagged_of_all") is not None:
+        yield (
+            "on all rows",
+            f"{calibration.measured['flagged_of_all']:.1%} of {calibration.measured['responses']:,.0f} responses flagged",
+        )
+    if calibration.certificate is not None:
+        certificate = calibration.certificate
+        yield (
+            "certified",
+            f"precision >= {certificate.precision:g}, wrong with probability at most {certificate.delta:g}: "
+            f"{certificate.correct} of the {certificate.selected} selected rows are {calibration.positive_class} "
+            f"(lower bound {certificate.bound:.3f})",
+        )
+    if calibration.probability is not None:
+        before, after = calibration.measured.get("ece_before"), calibration.measured.get("ece_after")
+        errors = [
+            f"{v:.3f} {moment}" for v, moment in ((before, "before"), (after, "after, on held-out items")) if v is not None
+        ]
+        yield "P(supported)", f"{calibration.probability.kind}; expected calibration error {', '.join(errors) or 'unknown'}"
+
+
+def _describe_measures(measures: Mapping[str, float | None], positive_class: str) -> str:
+    """Describe a threshold on labeled rows; the names of the measures are those of targets."""
+    kind = next(name for name, value in CLASSES.items() if value == positive_class)
+    parts = []
+    for name, total in (("precision", "selected"), ("recall", "positives")):
+        value, counts = measures[name], f"{measures['hits']:,.0f} of {measures[total]:,.0f}"
+        parts.append(f"{kind}-{name} {'none' if value is None else format(value, '.3f')} ({counts})")
+    f1 = measures["f1"]
+    parts.append(f"{kind}-f1 {'none' if f1 is None else format(f1, '.3f')}")
+    return f"{', '.join(parts)}, {measures['flagged']:.1%} flagged"

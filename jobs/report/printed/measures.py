@@ -1,0 +1,15 @@
+"""Format measured values."""
+
+from ragassay.schemas.evaluation import MetricValue
+
+
+def format_measure(measure: MetricValue | None, *, with_threshold: bool = False) -> str:
+    """Format a value with its interval, and on request its threshold."""
+    if measure is None:
+        return ""
+    text = f"{measure.value:.3f}"
+    if with_threshold and measure.threshold is not None:
+        text += f" at {measure.threshold:.3g}"
+    if measure.low is not None and measure.high is not None:
+        text += f" [{measure.low:.2f}–{measure.high:.2f}]"
+    return text
