@@ -116,7 +116,14 @@ class _ScoredRows:
 
 
 def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) -> Estimate:
-    """Estimate the share of hallucinated responses among all scored rows, and write `estimate.json`.
+    """Estimate the share of hallucinated responses, and write `estimate.json`; see `compute_estimate`."""
+    result = compute_estimate(output, source, slices)
+    output.write(ESTIMATE_FILE, result.to_json())
+    return result
+
+
+def compute_estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) -> Estimate:
+    """Estimate the share of hallucinated responses among all scored rows.
 
     A partly wrong response counts as hallucinated.
 
@@ -147,7 +154,7 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
     rates_by_slice = {column: estimator.estimate_slices(codes, rows.slice_values[column]) for column, codes in codes_of.items()}
     coverage = _measure_coverage(rows, sample, codes_of[PARTITION_SLICE], labels) if weighted else None
     partition_rates = rates_by_slice.pop(PARTITION_SLICE)
-    result = Estimate(
+    return Estimate(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         source=strip_credentials(source.file) if source.file else source.column,
         level=CONFIDENCE,
@@ -167,8 +174,6 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
             make_notes(overall, *estimator.labeled_sample(), strata, len(rows.undecided), coverage, name_weak_labelers(labels))
         ),
     )
-    output.write(ESTIMATE_FILE, result.to_json())
-    return result
 
 
 def _read_rows(

@@ -9,7 +9,7 @@ from functools import cached_property
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import VerdictConfig
 from ragassay.jobs.evaluation.compare_members import compare_members
-from ragassay.jobs.evaluation.estimate import ESTIMATE_FILE, estimate
+from ragassay.jobs.evaluation.estimate import ESTIMATE_FILE, compute_estimate
 from ragassay.jobs.evaluation.evaluate import evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import has_text
@@ -167,7 +167,7 @@ class ReportMaker:
     def _read_estimate(self) -> Estimate | None:
         """Estimate the share hallucinated from the labels; without labels, read the last estimate of the same rows."""
         if self._options.source is not None:
-            return estimate(self._snapshot, self._options.source)
+            return compute_estimate(self._snapshot, self._options.source)
         text = self._snapshot.read(ESTIMATE_FILE)
         try:
             last = Estimate.from_json(text) if text else None

@@ -67,10 +67,10 @@ def add_group_counts(groups: dict[str, GroupCounts], values: pa.ChunkedArray, ta
     """
     frame = pl.DataFrame(
         {
-            "value": pl.Series(values.to_pylist(), dtype=pl.String),
+            "value": pl.Series(values).cast(pl.String),
             "scored": pc.is_valid(table["verdict"]).to_numpy(),
             "flagged": pc.fill_null(pc.equal(table["verdict"], HALLUCINATED), False).to_numpy(),
-            "status": pl.Series(table["status"].to_pylist(), dtype=pl.String),
+            "status": pl.Series(table["status"]).cast(pl.String),
         }
     ).with_columns(pl.col("value").fill_null("(none)"))
     for value, scored, flagged in frame.group_by("value").agg(pl.col("scored", "flagged").sum()).iter_rows():
