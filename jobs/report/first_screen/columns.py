@@ -15,6 +15,9 @@ MAX_VALUES = 50
 MAX_COLUMNS = 20
 """Columns that are looked at."""
 
+MIN_ROWS_PER_VALUE = 4
+"""Rows per value that a column has on average; ids have fewer."""
+
 SAMPLED_FILES, SAMPLED_ROWS = 8, 2_000
 """Files, and rows of each, in which the values of a column are counted first."""
 
@@ -22,7 +25,7 @@ SAMPLED_FILES, SAMPLED_ROWS = 8, 2_000
 def find_slice_columns(scored: ScoredDataset, excluded: Collection[str]) -> list[str]:
     """Find the columns of the user's own, hive keys included, that have 2 to 50 values in a sample of the rows.
 
-    Columns of labels are left out: flags concentrate in wrong responses.
+    Columns of ids are left out. So are labels: flags concentrate in wrong responses.
 
     Args:
         scored: The rows.
@@ -31,14 +34,17 @@ def find_slice_columns(scored: ScoredDataset, excluded: Collection[str]) -> list
     files = scored.files[:: max(1, len(scored.files) // SAMPLED_FILES)][:SAMPLED_FILES]
     names = dict.fromkeys(name for file in scored.files for name in _list_plain_columns(scored, file) if name not in excluded)
     values: dict[str, set[str | None]] = {name: set() for name in names}
+    sampled_rows = 0
     for file in {*files, scored.files[-1]}:
         part = ScoredDataset(scored.fs, (file,), scored.uri)
         for rows in part.read_batches([*names], SAMPLED_ROWS, reports_progress=False):
             for name in names:
                 if len(values[name]) <= MAX_VALUES:
                     values[name] |= set(group_values(rows.table, name).unique().to_pylist())
+            sampled_rows += len(rows)
             break
-    few = [name for name, known in values.items() if 1 < len(known) <= MAX_VALUES]
+    most = min(MAX_VALUES, sampled_rows // MIN_ROWS_PER_VALUE)
+    few = [name for name, known in values.items() if 1 < len(known) <= most]
     return [name for name in few if name not in TRUE_MEANS and not _are_labels(values[name])][:MAX_COLUMNS]
 
 
