@@ -60,7 +60,7 @@ TOPICS: dict[str, list[tuple[str, str, list[str], list[str]]]] = {
         (
             "How do I cancel?",
             (
-                "The contract can be cancelled with 30 days' notice by letter or in the customer portal. "
+                "The contract can be canceled with 30 days' notice by letter or in the customer portal. "
                 "A meter reading is needed on the last day."
             ),
             [
