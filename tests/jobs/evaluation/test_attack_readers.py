@@ -267,13 +267,13 @@ def test_writing_into_a_read_only_output_fails(read_only: Path, name: str) -> No
 
 
 def test_a_judge_is_not_asked_if_its_answers_cannot_be_written(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragassay.jobs.evaluation import evaluate as evaluate_module
+    from ragassay.jobs.evaluation import reference_answers
     from ragassay.jobs.evaluation.labeled_responses import load_labeled
     from ragassay.jobs.evaluation.labels import LabelSource
 
     folder = open_folder(str(scored))
     rows = load_labeled(folder, read_member_values(read_manifest(folder)), LabelSource("label"), texts=True)
-    monkeypatch.setattr(evaluate_module, "judge_rows", lambda *_: pytest.fail("the judge was asked"))
+    monkeypatch.setattr(reference_answers, "judge_rows", lambda *_: pytest.fail("the judge was asked"))
     fs = pafs.PyFileSystem(pafs.FSSpecHandler(ReadOnly(skip_instance_cache=True)))
     judge = ReferenceJudge(name="judge", model="m", base_url="http://127.0.0.1:1/v1")
     with raises("evaluate.answers-not-writable"):

@@ -95,7 +95,7 @@ def test_every_command_works_with_fewer_members(tmp_path: Path) -> None:
     assert [row["status"] == "ok" for row in scored] == [row["score"] is not None for row in scored]
     results = all_commands(output)
     assert {name: code for name, (code, _) in results.items() if code} == {}
-    assert "13 labeled rows without a score" in " ".join(results["report"][1].split())
+    assert "13 labeled but unscorable" in " ".join(results["report"][1].split())
 
 
 def test_members_without_any_value(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_rows_with_status_ok_but_no_score(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(old_rows, schema=table.schema), path)
     results = all_commands(output)
     assert {name: code for name, (code, _) in results.items() if code} == {}
-    assert "8 labeled rows without" in " ".join(results["report"][1].split())
+    assert "8 labeled but unscorable" in " ".join(results["report"][1].split())
 
 
 UNUSUAL: dict[str, dict[str, Rows]] = {

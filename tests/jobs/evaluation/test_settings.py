@@ -37,7 +37,7 @@ def test_a_file_that_states_what_its_labels_mean_needs_no_setting() -> None:
     ("command", "more", "work"),
     [
         ("evaluate", [], "evaluation.evaluate.evaluate"),
-        ("report", [], "evaluation.evaluate.evaluate"),
+        ("report", [], "report.command.evaluate"),
         ("calibrate", ["--target", "supported-f1"], "evaluation.calibrate.calibrate"),
         ("evaluate", ["--members"], "evaluation.compare_members.compare_members"),
         ("estimate", [], "evaluation.estimate.estimate"),
