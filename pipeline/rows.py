@@ -1,12 +1,21 @@
 """Rows as the members judge them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ragassay.pipeline.text.claim import extract_claim
 from ragassay.schemas.columns import Status
+
+
+class PassagePart(NamedTuple):
+    """A part of a passage: the number of the passage, from 0, and the offsets [start, end) in it."""
+
+    passage: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,7 @@ class Row:
         response: The whole response.
         sentences: The sentences as they are judged (`pipeline.text.claim`).
         keep_best: Number of top-ranked passages to keep if not all fit a window; None keeps all.
+        passage_numbers: Number of each passage in the column `context`; () if they are the same.
     """
 
     question: str
@@ -26,6 +36,7 @@ class Row:
     response: str
     sentences: list[str]
     keep_best: int | None = None
+    passage_numbers: tuple[int, ...] = ()
 
 
 def select_ok_rows(table: pa.Table, keep_best: int | None = None) -> tuple[list[int], list[Row]]:
@@ -41,17 +52,17 @@ def select_ok_rows(table: pa.Table, keep_best: int | None = None) -> tuple[list[
     names = ["question", "context", "response", "sentences", "passage_order"]
     indices = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
     selected = table.select(names).take(pa.array(indices, pa.int64())).to_pylist()
-    return indices, [
-        Row(
-            row["question"] or "",
-            [passage for passage in _order_passages(row["context"], row["passage_order"]) if passage],
-            row["response"],
-            [extract_claim(sentence["text"]) for sentence in row["sentences"]],
-            None if row["passage_order"] is None else keep_best,
-        )
-        for row in selected
-    ]
+    return indices, [_make_row(row, keep_best) for row in selected]
 
 
-def _order_passages(context: Sequence[str | None], order: Sequence[int] | None) -> Sequence[str | None]:
-    return context if order is None else [context[i] for i in order]
+def _make_row(row: Mapping[str, Any], keep_best: int | None) -> Row:
+    context, order = row["context"], row["passage_order"]
+    numbers = tuple(i for i in (range(len(context)) if order is None else order) if context[i])
+    return Row(
+        row["question"] or "",
+        [context[i] for i in numbers],
+        row["response"],
+        [extract_claim(sentence["text"]) for sentence in row["sentences"]],
+        None if order is None else keep_best,
+        numbers,
+    )

@@ -87,9 +87,9 @@ EVIDENCE = pa.struct(
         ("notes", pa.list_(pa.string())),
     ]
 )
-"""Evidence of the detectors for a sentence: the best passage (from 0), its id if the log has one, and the offsets [start, end)
-of its best piece, null if there is none; the numbers, dates, steps and names that the context lacks; and why a detector has no
-value."""
+"""Evidence of a sentence: the best passage (from 0), its id if the log has one, and the offsets [start, end) of its best
+piece, null if there is none. An SLM with `evidence: true` finds them, otherwise the detectors. The detectors add the numbers,
+dates, steps and names that the context lacks, and why a detector has no value."""
 
 USAGE = pa.struct(
     [

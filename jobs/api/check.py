@@ -1,4 +1,4 @@
-"""Check single answers. Each gets the result of a run whose only row it is, with the same calibration."""
+"""Check single answers. Each gets the scores of a run whose only row it is, with the same calibration."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from ragassay.schemas.columns import passthrough_name
 def check_answers(
     job: Job, answers: Sequence[Mapping[str, Any]], history: str | None, calibration: str | None, report_step: ReportStep
 ) -> list[CheckedAnswer]:
-    """Check answers.
+    """Check answers. An SLM finds the evidence, unless the job sets `evidence`.
 
     Args:
         job: The job.
@@ -41,7 +41,7 @@ def check_answers(
         job = job.model_copy(update={"input": job.input.model_copy(update={"columns": Columns()})})
     columns = job.input.columns
     table = _make_table(answers, columns, job.members.need_question)
-    job = resolve_dtypes(job)
+    job = resolve_dtypes(job.model_copy(update={"members": job.members.with_evidence()}))
     settings = resolve_answer_settings(job, history, calibration)
     rows = run_stages(load_stages(make_row_stages(job, settings), report_step), table, report_step).to_pylist()
     used = {columns.question, columns.context, columns.response, columns.row_id}

@@ -43,6 +43,14 @@ class EscalationConfig(Section):
         return EscalationPolicy(self.judge, self.when, self.share, self.threshold, self.order, self.price)
 
     @model_validator(mode="after")
+    def _judge_finds_no_evidence(self) -> "EscalationConfig":
+        if self.judge is not None and self.judge.evidence:
+            raise PydanticCustomError(
+                "config.judge-evidence", "escalation.judge finds no evidence: remove evidence, or set it in members.slms"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _settings_need_a_judge(self) -> "EscalationConfig":
         defaults = {name: type(self).model_fields[name].default for name in ("when", "share", "threshold", "order", "price")}
         settings = [name for name, default in defaults.items() if getattr(self, name) != default]

@@ -65,6 +65,17 @@ class MembersConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _evidence_has_one_source(self) -> "MembersConfig":
+        names = [slm.name for slm in self.slms if slm.evidence]
+        if len(names) > 1:
+            raise PydanticCustomError(
+                "config.evidence-twice",
+                "only one SLM can find evidence, but {names} have evidence: true: remove it from all but one",
+                {"names": ", ".join(names)},
+            )
+        return self
+
+    @model_validator(mode="after")
     def _rerank_is_used(self) -> "MembersConfig":
         if self.rerank is None:
             return self
@@ -91,6 +102,14 @@ class MembersConfig(Section):
                 {"members": ", ".join(names)},
             )
         return self
+
+    def with_evidence(self) -> "MembersConfig":
+        """Return the members with evidence of the first SLM that is not served, unless a job sets `evidence`."""
+        first = next((i for i, slm in enumerate(self.slms) if not slm.engine.IS_SERVED), None)
+        if first is None or any("evidence" in slm.model_fields_set for slm in self.slms):
+            return self
+        slms = [slm.model_copy(update={"evidence": i == first}) for i, slm in enumerate(self.slms)]
+        return self.model_copy(update={"slms": tuple(slms)})
 
     @property
     def all(self) -> tuple[Slm | Uncertainty | Detector, ...]:

@@ -1,8 +1,8 @@
 """Count the work of a sample per model: sentences, prompts, tokens, and tokens that the prefix cache reuses."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +15,10 @@ from ragassay.pipeline.reasoning.cost_budget import estimate_tokens
 from ragassay.pipeline.reasoning.prompt import make_chat
 from ragassay.pipeline.rows import Row, select_ok_rows
 from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.evidence import add_evidence, without_whole_response
 from ragassay.pipeline.slm.prompt import PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.row_prompts import prefix_sort_key
-from ragassay.pipeline.slm.score import assign_prompts_to_rows, group_prompts_by_call, hash_row
+from ragassay.pipeline.slm.score import RowScore, assign_prompts_to_rows, group_prompts_by_call, hash_row
 from ragassay.pipeline.slm.score_served import render_prompt
 from ragassay.pipeline.slm.token_reuse import PrefixTree
 from ragassay.pipeline.stages.rerank import select_rerank_rows
@@ -158,10 +159,10 @@ def _make_local_counter(slm: Slm, nlp: Any) -> CountWork:
     """Make the counter of an SLM's prompts; it keeps the prefix tree of all prompts that it has counted."""
     builder, tree = PromptBuilder(slm, load_tokenizer(slm)), PrefixTree(slm.cache_block_size)
 
-    def count(rows: Sequence[Row]) -> Workload:
-        ordered, workloads = sorted(rows, key=prefix_sort_key), []
+    def count_calls(rows: Sequence[Row], slm: Slm, workloads: list[Workload]) -> Iterator[RowScore]:
+        """Count the work of rows, and yield a result per row: all sentences have the same value."""
         for call in group_prompts_by_call(
-            ordered, slm, builder, slm.get_window() - 1, lambda text: split_sentences(nlp, [text])[0]
+            rows, slm, builder, slm.get_window() - 1, lambda text: split_sentences(nlp, [text])[0]
         ):
             prompts = assign_prompts_to_rows(call)
             workloads.append(
@@ -174,6 +175,19 @@ def _make_local_counter(slm: Slm, nlp: Any) -> CountWork:
                     too_long_rows=sum(plan.error is not None for plan in call),
                 )
             )
+            for plan in call:
+                zeros = [0.0] * len(plan.prompts)
+                yield RowScore(zeros, zeros, status=plan.status, error=plan.error)
+
+    def count(rows: Sequence[Row]) -> Workload:
+        ordered = sorted(rows, key=prefix_sort_key)
+        workloads: list[Workload] = []
+        results = list(count_calls(ordered, slm, workloads))
+        if not slm.evidence:
+            return Workload.combine(workloads)
+        of_parts: list[Workload] = []
+        add_evidence(ordered, results, slm, lambda parts: count_calls(parts, without_whole_response(slm), of_parts))
+        workloads += (replace(workload, windowed_rows=0, too_long_rows=0) for workload in of_parts)
         return Workload.combine(workloads)
 
     return count

@@ -1,7 +1,6 @@
 """Prepare the texts of a batch of rows for the detectors, and hold the evidence that they record."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,9 +13,7 @@ from ragassay.pipeline.detectors.frequencies import DocumentFrequencies, count_h
 from ragassay.pipeline.detectors.spacy_entities import find_names
 from ragassay.pipeline.detectors.terms import has_word_spaces, load_stop_words, stem_content_words
 from ragassay.pipeline.rows import Row
-
-MAX_PIECE_CHARS = 600
-_PIECE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"'”’)\]]))\s+|\n+")
+from ragassay.pipeline.text.pieces import split_passage
 
 
 @dataclass
@@ -146,7 +143,7 @@ class TextBatch:
         """Pieces of the distinct passages: their texts, indices of their passages, and start offsets in these."""
         texts, passages, starts = [], [], []
         for i, passage in enumerate(self.passages):
-            for start, end in _split_passage(passage):
+            for start, end in split_passage(passage):
                 texts.append(passage[start:end])
                 passages.append(i)
                 starts.append(start)
@@ -158,17 +155,3 @@ def _make_sum_matrix(groups: Ints, size: int) -> Any:
     from scipy.sparse import csr_matrix
 
     return csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(size, len(groups)))
-
-
-def _split_passage(passage: str) -> Iterator[tuple[int, int]]:
-    """Split a passage into approximate sentences [start, end), and cut long ones at white space."""
-    start = 0
-    for end, following in [*((m.start(), m.end()) for m in _PIECE_END.finditer(passage)), (len(passage), len(passage))]:
-        while end - start > MAX_PIECE_CHARS:
-            cut = passage.rfind(" ", start + 1, start + MAX_PIECE_CHARS)
-            cut = cut if cut > start else start + MAX_PIECE_CHARS
-            yield start, cut
-            start = cut
-        if passage[start:end].strip():
-            yield start, end
-        start = following

@@ -46,7 +46,7 @@ SUSPICIOUS_BELOW = {"p_yes": 0.5, "p_yes_share": 0.5, "log_odds": 0.0}
 """Kind of value -> value of a response's worst sentence below which an SLM alone finds the response suspicious: it prefers
 No."""
 
-EXCLUDED_FROM_IDENTITY = {"model", "adapter", "trust_remote_code", "engine", "replicas"}
+EXCLUDED_FROM_IDENTITY = {"model", "adapter", "trust_remote_code", "engine", "replicas", "evidence"}
 """Settings that no score depends on. The weights are identified by their contents, and the engine states its own identity."""
 
 ADAPTER_SETTINGS = ("system", "prompt", "chat", "supported", "unsupported")
@@ -79,6 +79,8 @@ class Slm(Model):
         value: Kind of value that is normalized: p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
             log_odds = log P(yes) - log P(no).
         whole_response: Whether to also score the whole response (the paper's P(yes) baseline).
+        evidence: Whether this SLM finds the evidence of each sentence: the passage, and the sentence of it, that alone give the
+            highest value. It takes more prompts and changes no score. Without it the detector `attribution` finds evidence.
         replicas: Its actor pool.
     """
 
@@ -90,6 +92,7 @@ class Slm(Model):
     unsupported: LabelWords = ("No", "NO", "no")
     value: Literal["p_yes", "p_yes_share", "log_odds"] = "log_odds"
     whole_response: bool = False
+    evidence: bool = False
     replicas: Replicas = Replicas()
 
     ENGINE_SETTINGS: ClassVar[frozenset[str]] = frozenset(name for kind in ENGINE_CLASSES for name in kind.model_fields) - {
@@ -206,6 +209,10 @@ class Slm(Model):
             )
         if self.engine.IS_SERVED and self.model == "embedded":
             raise PydanticCustomError("config.served-model", "a served SLM needs model: the model's name at the server")
+        if self.engine.IS_SERVED and self.evidence:
+            raise PydanticCustomError(
+                "config.served-evidence", "a served SLM can't find evidence: remove evidence, or use engine: vllm"
+            )
         return self
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
-from ragassay.pipeline.rows import Row
+from ragassay.pipeline.rows import PassagePart, Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, build_row_prompts, prefix_sort_key
@@ -47,7 +47,8 @@ ROWS_PER_ENCODING = 256
 class RowScore:
     """Result of an SLM for a row. If `status` is not ok, `error` states why, and everything else is empty.
 
-    `note` states what is missing in a scored row.
+    `note` states what is missing in a scored row. `evidence` has an entry per sentence if the SLM looks for it
+    (`pipeline.slm.evidence`).
     """
 
     log_p_yes: list[float] = field(default_factory=list)
@@ -62,6 +63,7 @@ class RowScore:
     status: Status = Status.OK
     error: str | None = None
     note: str | None = None
+    evidence: list[PassagePart | None] | None = None
 
     def as_repeat(self) -> "RowScore":
         """Return the result for a repetition of the row, which costs nothing."""
@@ -105,11 +107,17 @@ def score_rows(
         ModelError: The engine returned NaN.
     """
 
-    def score(ordered: Sequence[Row]) -> Iterator[RowScore]:
-        for call in group_prompts_by_call(ordered, slm, builder, engine.max_model_len - 1, split_sentences):
-            yield from _run_call(call, slm, builder, engine)
+    return score_distinct_rows(
+        rows, {} if known is None else known, lambda ordered: score_each_row(ordered, slm, builder, engine, split_sentences)
+    )
 
-    return score_distinct_rows(rows, {} if known is None else known, score)
+
+def score_each_row(
+    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, engine: Engine, split_sentences: Callable[[str], list[Span]]
+) -> Iterator[RowScore]:
+    """Yield the result of each row, of repeated rows too; see `score_rows`."""
+    for call in group_prompts_by_call(rows, slm, builder, engine.max_model_len - 1, split_sentences):
+        yield from _run_call(call, slm, builder, engine)
 
 
 def score_distinct_rows(

@@ -18,12 +18,15 @@ from ragassay.pipeline.text.language_codes import group_by_language, read_row_la
 from ragassay.schemas.columns import Status, raw_columns
 
 OUTPUT_COLUMNS = raw_columns("members", "evidence", "status", "error")
+PLACE = ("passage", "passage_id", "start", "end")
+"""Fields of evidence that an SLM sets."""
+
 TEXT_COLUMNS = ("question", "context", "passage_ids", "response", "sentences")
 
 
 @dataclass
 class DetectStage(Stage):
-    """Adds the detectors' members and evidence to rows with status ok.
+    """Adds the detectors' members and evidence to rows with status ok. Where an SLM found a passage, that passage stays.
 
     A row without an SLM for which no detector of the ensemble has a value gets the status not_judged and the reason.
 
@@ -86,13 +89,14 @@ def _make_updates(
     """Yield the result for each row.
 
     Args:
-        table: The rows, for their earlier members and passage ids.
+        table: The rows, for their earlier members and evidence, and passage ids.
         detectors: The detectors.
         rows: The rows as they were judged.
         detected: Output of the detectors.
     """
     earlier_members = pc.list_value_length(table["members"]).to_pylist()
     ids = table["passage_ids"].to_pylist() if "passage_ids" in table.column_names else [None] * table.num_rows
+    earlier_evidence = table["evidence"].to_pylist()
     start = 0
     for i, row in enumerate(rows):
         end = start + len(row.sentences)
@@ -116,6 +120,9 @@ def _make_updates(
             }
             for item in row_evidence
         ]  # fmt: skip
+        for earlier, entry in zip(earlier_evidence[i] or [], evidence, strict=False):
+            if earlier["passage"] is not None:
+                entry.update({name: earlier[name] for name in PLACE})
         if judged:
             yield {"members": members, "evidence": evidence}
         else:

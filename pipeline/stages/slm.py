@@ -9,6 +9,7 @@ from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import select_ok_rows
 from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.evidence import EVIDENCE_COLUMNS, attach_evidence, score_rows_with_evidence
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_rows
 from ragassay.pipeline.stages.stage import Stage
@@ -53,6 +54,9 @@ class SlmStage(Stage):
     def __post_init__(self) -> None:
         """Set what depends on the settings."""
         self.name, self.replicas, self.environment = self.slm.name, self.slm.replicas, engine_environment()
+        if self.slm.evidence:
+            self.columns_in = (*self.columns_in, *EVIDENCE_COLUMNS.names)
+            self.columns_out = pa.schema([*SLM_COLUMNS, *EVIDENCE_COLUMNS])
 
     def setup(self) -> None:
         """Load the engine."""
@@ -66,6 +70,8 @@ class SlmStage(Stage):
     def __call__(self, table: pa.Table) -> pa.Table:
         """Score the rows with status ok; leave other rows unchanged."""
         indices, rows = select_ok_rows(table, self.keep_best)
-        results = score_rows(rows, self.slm, self._builder, self._engine, self._split_sentences, self._known)
+        score = score_rows_with_evidence if self.slm.evidence else score_rows
+        results = score(rows, self.slm, self._builder, self._engine, self._split_sentences, self._known)
         drop_oldest(self._known)
-        return attach_scores(table, self.slm, indices, results)
+        table = attach_scores(table, self.slm, indices, results)
+        return attach_evidence(table, indices, rows, results) if self.slm.evidence else table

@@ -103,7 +103,7 @@ FAULTS = {
     "digests": "ragassay.pipeline.slm.score.hash_row",
     "entities": "ragassay.pipeline.detectors.batch.find_entities",
     "known keys": "ragassay.pipeline.detectors.batch.collect_known_keys",
-    "attribution": "ragassay.pipeline.detectors.batch._split_passage",
+    "attribution": "ragassay.pipeline.detectors.batch.split_passage",
     "novelty": "ragassay.pipeline.detectors.batch.stem_content_words",
 }
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ragassay.pipeline.detectors.batch import _split_passage
 from ragassay.pipeline.detectors.find_entities import collect_known_keys, find_entities
 from ragassay.pipeline.detectors.terms import has_word_spaces, stem_content_words
 from ragassay.pipeline.slm.template import fill_placeholders
+from ragassay.pipeline.text.pieces import split_passage
 from ragassay.pipeline.text.sentence_ends import can_end_sentence
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from ragassay.pipeline.text.words import extract_words
@@ -76,7 +76,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "keys": lambda text: collect_known_keys([text]),
     "terms": lambda text: stem_content_words(text, "en"),
     "scripts": has_word_spaces,
-    "pieces": lambda text: list(_split_passage(text)),
+    "pieces": lambda text: list(split_passage(text)),
     "words": extract_words,
     "line": can_end_sentence,
     "template": lambda text: fill_placeholders(text, dict.fromkeys(["a"], "")),

@@ -36,3 +36,7 @@ def test_the_policy_has_the_settings_of_the_section() -> None:
     escalation = job_of("escalation: {judge: {name: j}, threshold: dynamic, when: facts, order: ts}").escalation
     assert escalation.judge is not None
     assert escalation.policy == EscalationPolicy(escalation.judge, "facts", None, "dynamic", "ts", None)
+
+
+def test_a_judge_finds_no_evidence() -> None:
+    assert_refused("escalation: {judge: {name: j, evidence: true}, share: 0.1}", "config.judge-evidence")

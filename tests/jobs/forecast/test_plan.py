@@ -108,6 +108,17 @@ def test_repeated_rows_and_shared_contexts_are_counted_once(tmp_path: Path) -> N
     assert counts_once.workloads["smollm2"] == workload
 
 
+def test_prompts_of_evidence_are_counted(tmp_path: Path) -> None:
+    row = {**example_rows(1)[0], "context": ["It opens at 7. Ask Ann.", "It closes at 9. Ask Ben."], "response": "It opens at 8."}
+    logs = write_logs(tmp_path / "logs.parquet", [row])
+    prompts = []
+    for evidence in (False, True):
+        job = make_job({"members": {"slms": [{"name": "m", "evidence": evidence, "whole_response": True}]}})
+        (counts,) = count_segments(job, split_all(job, read_sample(find_logs(str(logs)), Columns(), 10)))
+        prompts.append(counts.workloads["m"].prompts)
+    assert prompts == [1, 1 + 2 + 2]
+
+
 def test_counted_uncertainty_tokens_are_those_that_the_model_reads(tiny_model: str, tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(12))
     job = make_job(

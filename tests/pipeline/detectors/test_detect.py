@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.detectors.attribution import Attribution
-from ragassay.pipeline.detectors.batch import _split_passage
 from ragassay.pipeline.detectors.config import DETECTOR_KINDS, Detector
 from ragassay.pipeline.detectors.detect import NO_WORD_SPACES, DetectionResult, run_detectors
 from ragassay.pipeline.detectors.entities import Entities
@@ -22,6 +21,7 @@ from ragassay.pipeline.detectors.spacy_entities import load_ner
 from ragassay.pipeline.detectors.terms import stem_content_words
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.stages.detect import DetectStage
+from ragassay.pipeline.text.pieces import split_passage
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from ragassay.schemas.columns import logs_schema
 from tests.pipeline.detectors.test_find_entities import unusual_texts
@@ -151,7 +151,7 @@ def test_words_of_the_question_are_known() -> None:
 
 def test_passages_are_split_into_sentences_and_long_ones_are_cut() -> None:
     text = 'One here. "Two there." Three\nFour ' + "long " * 300
-    spans = list(_split_passage(text))
+    spans = list(split_passage(text))
     assert [text[a:b] for a, b in spans][:3] == ["One here.", '"Two there."', "Three"]
     assert len(text[spans[3][0] : spans[3][1]]) > 500
     assert all(b - a <= 600 for a, b in spans) and sum(len(text[a:b].split()) for a, b in spans) == len(text.split())
