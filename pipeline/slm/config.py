@@ -79,8 +79,8 @@ class Slm(Model):
         value: Kind of value that is normalized: p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
             log_odds = log P(yes) - log P(no).
         whole_response: Whether to also score the whole response (the paper's P(yes) baseline).
-        evidence: Whether this SLM finds the evidence of each sentence: the passage, and the sentence of it, that alone give the
-            highest value. It takes more prompts and changes no score. Without it the detector `attribution` finds evidence.
+        evidence: Whether this SLM finds the evidence of each sentence: the passage, and the sentence of it, with which alone it
+            scores the sentence best. It takes more prompts and changes no score. Without it, `attribution` finds evidence.
         replicas: Its actor pool.
     """
 

@@ -1,4 +1,4 @@
-"""Find the evidence of each sentence: the passage, and then the piece of it, with which an SLM scores the sentence best.
+"""Find the evidence of each sentence: the passage, and then the piece of it, by the scores of an SLM and by similarity.
 
 Pure functions from rows to results; `pipeline.stages.slm` is the actor around them.
 """
@@ -6,6 +6,7 @@ Pure functions from rows to results; `pipeline.stages.slm` is the actor around t
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -25,9 +26,8 @@ from ragassay.schemas.columns import Status, raw_columns
 
 EVIDENCE_COLUMNS = raw_columns("evidence")
 
-SIMILARITY_WEIGHT = 2.0
-"""Log-odds that a similarity of 1 is worth: the value of a part alone is close to that of others where no part supports a
-sentence."""
+SIMILARITY_WEIGHT = 4.0
+"""Log-odds that a similarity of 1 is worth. Log-odds alone choose worse than words (tests/benchmarks/results/evidence.md)."""
 
 MAX_CANDIDATES = 8
 """Passages, and pieces of the chosen passage, that the SLM reads for a sentence."""
@@ -73,8 +73,13 @@ def without_whole_response(slm: Slm) -> Slm:
 def add_evidence(rows: Sequence[Row], results: Sequence[RowScore], slm: Slm, score: ScoreRows) -> list[RowScore]:
     """Add the evidence of each sentence to the results of rows.
 
-    The SLM scores a sentence with each passage alone, then with each piece of the best passage alone. The part with the highest
-    log P(yes) - log P(no) + SIMILARITY_WEIGHT * similarity wins; the first of equal ones. A context of one passage needs no
+    The SLM scores each sentence with each passage alone, then with each piece of the best passage alone. The first part
+    with the highest value wins:
+
+        value(part) = max(0, o(part) - median over parts of o) + SIMILARITY_WEIGHT * similarity(part),
+        o(part) = log P(yes | part) - log P(no | part)
+
+    So a part that contradicts the sentence does not lose to parts about something else. A context of one passage needs no
     request, nor does a passage of one piece. Both steps read at most MAX_CANDIDATES parts per sentence: of more, the most
     similar. So a sentence costs at most the prompts of 8 passages, each in its windows, and of 8 pieces (`MAX_PIECE_CHARS`).
 
@@ -186,19 +191,24 @@ def _choose_best(
         for (i, part), numbers in sentences.items()
     ]
     requests.sort(key=lambda request: prefix_sort_key(request[3]))
-    values: dict[SentenceKey, dict[PassagePart, float]] = defaultdict(dict)
+    log_odds: dict[SentenceKey, dict[PassagePart, float]] = defaultdict(dict)
     for (i, part, numbers, _), result in zip(requests, score([request[3] for request in requests]), strict=True):
         results[i] = _add_costs(results[i], result)
         if result.status is not Status.OK:
             results[i] = _add_note(results[i], slm, result.error)
             continue
         for number, yes, no in zip(numbers, result.log_p_yes, result.log_p_no, strict=True):
-            values[i, number][part] = yes - no + SIMILARITY_WEIGHT * candidates[i, number][part]
+            log_odds[i, number][part] = yes - no
     return {
-        key: max(parts, key=lambda part: values[key].get(part, 0.0))
+        key: _choose(log_odds[key], parts) if len(parts) > 1 else next(iter(parts))
         for key, parts in candidates.items()
-        if len(parts) == 1 or len(values[key]) == len(parts)
+        if len(parts) == 1 or len(log_odds[key]) == len(parts)
     }
+
+
+def _choose(log_odds: Mapping[PassagePart, float], similarity: Mapping[PassagePart, float]) -> PassagePart:
+    typical = median(log_odds.values())
+    return max(similarity, key=lambda part: max(0.0, log_odds[part] - typical) + SIMILARITY_WEIGHT * similarity[part])
 
 
 def _add_costs(result: RowScore, part: RowScore) -> RowScore:

@@ -36,6 +36,16 @@ from tests.benchmarks.evidence_items import CONTEXTS, DEMO_LABELS, DEMO_LOGS
 SLM = Slm.model_validate({"name": "facts", "adapter": "facts", "engine": {"kind": "transformers"}, "evidence": True})
 
 
+WEIGHTS = {
+    "similarity alone": 1e6,
+    "verifier alone": 0.0,
+    "verifier and half the similarity": SIMILARITY_WEIGHT / 2,
+    "verifier and similarity": SIMILARITY_WEIGHT,
+    "verifier and twice the similarity": 2 * SIMILARITY_WEIGHT,
+}
+"""Method -> weight of similarity."""
+
+
 @dataclass(frozen=True)
 class Labeled:
     """A row, and for some of its sentences: the number, text that occurs in the right piece, whether it is supported."""
@@ -121,7 +131,7 @@ def list_demo() -> list[Labeled]:
 def find_by_words(rows: Sequence[Row]) -> Iterator[list[PassagePart | None]]:
     """Yield the evidence of the detector `attribution` for each row."""
     for row in rows:
-        frequencies = count_context_frequencies([row.context], "en")
+        frequencies = count_context_frequencies([[*row.context]], "en")
         evidence = run_detectors([row], [Attribution(name="attribution")], "en", frequencies).evidence
         yield [
             None if entry.passage is None else PassagePart(entry.passage, entry.start or 0, entry.end or 0)
@@ -157,8 +167,8 @@ def print_quality(engine: Engine) -> None:
     for name, labeled in (("written", list_written()), ("demo", list_demo())):
         rows = [entry.row for entry in labeled]
         methods = {"`attribution` (TF-IDF)": list(find_by_words(rows))}
-        for weight in dict.fromkeys((0.0, 1.0, SIMILARITY_WEIGHT, 4.0, 8.0)):
-            methods[f"verifier, similarity x {weight:g}"] = list(find_by_slm(rows, engine, weight))
+        for method, weight in WEIGHTS.items():
+            methods[method] = list(find_by_slm(rows, engine, weight))
         for method, evidence in methods.items():
             results = np.array(measure(labeled, evidence))
             pieces = [results[results[:, 0] == supported, 2] for supported in (True, False)]

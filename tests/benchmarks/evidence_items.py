@@ -77,7 +77,7 @@ CONTEXTS = [
         [
             Item("The brewing unit is dishwasher-safe.", False, "in the dishwasher"),
             Item("Household acid can be used against limescale.", False, "vinegar"),
-            Item("A flashing lamp tells you that it is time to remove lime.", True, "red light"),
+            Item("A flashing lamp shows that it is time to remove lime.", True, "red light"),
             Item("You may pause the cleaning program for a coffee.", False, "25 minutes"),
             Item("Lime damage is repaired free of charge within two years.", False, "does not cover"),
             Item("It needs a rinse every seven days.", True, "once a week"),

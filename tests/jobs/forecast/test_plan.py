@@ -109,7 +109,11 @@ def test_repeated_rows_and_shared_contexts_are_counted_once(tmp_path: Path) -> N
 
 
 def test_prompts_of_evidence_are_counted(tmp_path: Path) -> None:
-    row = {**example_rows(1)[0], "context": ["It opens at 7. Ask Ann.", "It closes at 9. Ask Ben."], "response": "It opens at 8."}
+    row = {
+        **example_rows(1)[0],
+        "context": ["It opens at 7. Ask A.", "It closes at 9. Ask B."],
+        "response": "It opens at 8.",
+    }
     logs = write_logs(tmp_path / "logs.parquet", [row])
     prompts = []
     for evidence in (False, True):

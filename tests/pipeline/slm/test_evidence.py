@@ -57,13 +57,12 @@ def builder(slm: Slm, tokenizer: Any) -> PromptBuilder:
 
 
 def compute_values(slm: Slm, builder: PromptBuilder, engine: CountingEngine, texts: list[str], sentence: str) -> list[float]:
-    """Return the value of a sentence with each text alone as its context, with the part of similarity."""
+    """Return the value of each text as evidence of a sentence."""
     rows = [Row("When?", [text], sentence, [sentence]) for text in texts]
+    log_odds = [r.log_p_yes[0] - r.log_p_no[0] for r in score_rows(rows, slm, builder, engine, keep_whole)]
     similarity = NearestParts(texts).compare(sentence)
-    return [
-        result.log_p_yes[0] - result.log_p_no[0] + SIMILARITY_WEIGHT * of_text
-        for result, of_text in zip(score_rows(rows, slm, builder, engine, keep_whole), similarity, strict=True)
-    ]
+    rises = [max(0.0, value - float(np.median(log_odds))) for value in log_odds]
+    return [rise + SIMILARITY_WEIGHT * of_text for rise, of_text in zip(rises, similarity, strict=True)]
 
 
 def count_cost(results: list[RowScore]) -> tuple[int, int]:
