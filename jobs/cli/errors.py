@@ -17,6 +17,10 @@ ONE_SLICE_OF_EXPLANATIONS = Message(
     "options.one-slice-of-explanations",
     "--explanations takes one --slice, and --where only together with --label",
 )
+OPTIONS_OF_MEMBERS = Message(
+    "options.of-members",
+    "--members takes --config, --label, --where, --last and --order-by and no other option; --last and --order-by need it",
+)
 STRATIFY_WITHOUT_SAMPLE = Message(
     "options.stratify-without-sample",
     "--stratify needs the size of the sample: give it with --sample",

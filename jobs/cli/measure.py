@@ -65,7 +65,10 @@ def evaluate(
         bool,
         typer.Option("--members", help="Show instead what each member flags of the last responses; --label is optional."),
     ] = False,
-    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Responses of --members.")] = 50,
+    last: Annotated[
+        int | None,
+        typer.Option("--last", metavar="N", min=1, help="Number of responses of --members; default: 50."),
+    ] = None,
     order_by: Annotated[
         str | None,
         typer.Option(
@@ -77,8 +80,10 @@ def evaluate(
 ) -> None:
     """Compare scores and verdicts with labels, and write OUTPUT/evaluation.json."""
     with command_console() as console:
+        if any((labels, slices, cascade, explanations, show_all)) if members else any((last, order_by)):
+            raise ConfigError(errors.OPTIONS_OF_MEMBERS)
         if members:
-            _compare_members(output, config, label, last, order_by, console)
+            _compare_members(output, config, label, where, last, order_by, console)
             return
         settings = load_job(config).evaluation
         if explanations:
@@ -116,18 +121,32 @@ def evaluate(
 
 
 def _compare_members(
-    output: str, config: str | None, label: str | None, last: int, order_by: str | None, console: Console
+    output: str,
+    config: str | None,
+    label: str | None,
+    where: list[str] | None,
+    last: int | None,
+    order_by: str | None,
+    console: Console,
 ) -> None:
-    from ragassay.jobs.evaluation.compare_members import MemberComparison, compare_members
+    from ragassay.jobs.evaluation.compare_members import DEFAULT_LAST, MemberComparison, compare_members
     from ragassay.jobs.report.printed.members import print_comparison
 
     job = load_job(config)
     source = make_label_source(label, None, None, job.evaluation)
-    limits = read_job_limits(config, job)
+    limits, conditions = read_job_limits(config, job), parse_where(where)
 
     def run(folder: Folder, manifest: Manifest) -> MemberComparison:
         with show_task("comparing"):
-            return compare_members(folder, manifest, last=last, order_by=order_by, source=source, overrides=limits)
+            return compare_members(
+                folder,
+                manifest,
+                last=last or DEFAULT_LAST,
+                order_by=order_by,
+                source=source,
+                overrides=limits,
+                where=conditions,
+            )
 
     print_comparison(read_output(output, run, console), console)
 

@@ -60,6 +60,9 @@ def test_commands_take_the_settings_of_the_job_file(
     fails(invoke(command, scored, "--label", "label", "--config", config, *more), EXAMPLE.code)
     [(source, options)] = calls
     assert (source.true_means, source.ignore, source.sentence_column) == ("hallucinated", frozenset({"unsure"}), "claims")
+    if command == "evaluate":
+        for wrong in (["--members", "--slice", "tenant"], ["--last", "3"], ["--order-by", "tenant"]):
+            fails(invoke("evaluate", scored, "--label", "label", *wrong), "options.of-members")
     if "--members" in more:
         return
     if command in {"evaluate", "report", "calibrate"}:
