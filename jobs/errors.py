@@ -42,6 +42,9 @@ FILE_MISSING = Message("path.missing", "{path} does not exist{hint}: correct the
 UNREADABLE_FILE = Message("path.unreadable", "{path} can't be read as {format}{hint}: {reason}")
 UNREADABLE_ROWS = Message("path.unreadable-rows", "{path}: {rows} row(s) can't be read, the first is {reason}: correct them")
 LACKS_COLUMNS = Message("path.lacks-columns", "{path} has no column(s) {columns}{hint}. Available: {known}")
+UNKNOWN_SUFFIX = Message(
+    "path.unknown-suffix", "{path}: the suffix names no format that can be written here: end the name with one of {suffixes}"
+)
 NO_BUCKET = Message("path.no-bucket", "{path} can't be written: the bucket {bucket!r} does not exist")
 INVALID = Message("config.invalid", "{file}: {count} fault(s)\n{lines}")
 DISK_FULL = Message(

@@ -86,18 +86,18 @@ def review(
         console.print(f"review  {page_folder.format_address(name)}", markup=False)
 
 
-@act.add("export audit/ train.jsonl --format messages --clean")
+@act.add("export audit/ verdicts.csv")
 def export(
     output: Output,
-    file: Annotated[str, typer.Argument(help="File to write, as a path or URI.")],
+    file: Annotated[str, typer.Argument(help="File to write: .csv, .tsv, .jsonl, .json or .parquet; a path or URI.")],
     format_: Annotated[
         ExportFormat,
         typer.Option(
             "--format",
-            help="messages (JSON Lines), parquet: supported responses. dpo: pairs of a supported and a flagged response to one "
-            "question. flagged: one row per flagged sentence. label-studio, argilla: flagged responses to import (JSON).",
+            help="verdicts: all responses. messages, examples: supported responses. dpo: pairs of a supported and a flagged "
+            "response to one question. flagged: flagged sentences. label-studio, argilla: flagged responses to import (.json).",
         ),
-    ],
+    ] = ExportFormat.VERDICTS,
     system: Annotated[str | None, typer.Option("--system", metavar="TEXT", help="System message of each conversation.")] = None,
     context: Annotated[
         bool, typer.Option("--context/--no-context", help="Context passages: include them in the prompt.")
@@ -112,7 +112,7 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write supported responses as fine-tuning data, preference pairs, or flagged responses for reviewers."""
+    """Write verdicts as a table, supported responses as fine-tuning data, or flagged responses for reviewers."""
     with command_console() as console:
         from ragassay.jobs.export.command import ExportResult
         from ragassay.jobs.export.command import export as run_export
@@ -270,7 +270,7 @@ def explain(
         typer.Option(
             "--feedback",
             metavar="FILE",
-            help="Parquet file to write: the model's opinions as weak labels, for `calibrate --labels FILE --label label`.",
+            help="File to write (as `export`): the model's opinions as weak labels, for `calibrate --labels FILE`.",
         ),
     ] = None,
     review_file: Annotated[
@@ -278,7 +278,7 @@ def explain(
         typer.Option(
             "--review",
             metavar="FILE",
-            help="Parquet file to write: explanations for people to judge, for `evaluate --explanations --labels FILE`.",
+            help="File to write (as `export`): explanations for people to judge, for `evaluate --explanations --labels FILE`.",
         ),
     ] = None,
 ) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import command_console, new_console, show_task
+from ragassay.jobs.cli.label_summary import print_label_counts
 from ragassay.jobs.cli.options import (
     BudgetHours,
     BudgetRows,
@@ -160,7 +161,7 @@ def report(
         from ragassay.jobs.verdicts.drift import restore_drift_config
 
         job = load_job(config)
-        source = make_label_source(label, labels, where, job.evaluation)
+        source = make_label_source(label, labels, where, job)
         events_read = read_events(events) if events else []
         limits = read_job_limits(config, job)
         folder, name = resolve_page_path(open_output(output), out, "report", INDEX if all_runs else None)
@@ -182,6 +183,7 @@ def report(
             with name_unwritable(out):
                 folder.write(name, text)
         evaluation = maker.report.evaluation
+        print_label_counts(source, console)
         if evaluation is not None:
             print_headline(evaluation, console)
             print_unequal_sampling(evaluation.label, console)

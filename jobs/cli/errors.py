@@ -25,18 +25,10 @@ STRATIFY_WITHOUT_SAMPLE = Message(
     "options.stratify-without-sample",
     "--stratify needs the size of the sample: give it with --sample",
 )
-LABELS_WITHOUT_LABEL = Message(
-    "options.labels-without-label",
-    "--labels names a Parquet file: name the column of its labels with --label",
-)
 EMPTY_FRACTION = Message("options.empty-fraction", "--fraction 0 would score nothing: give a fraction above 0, such as 0.1")
 NO_LABELS = Message(
     "options.no-labels",
-    "no labels: name their column with --label COLUMN, or a file of reviewers with --labels FILE.jsonl",
-)
-LABEL_NOT_NEEDED = Message(
-    "options.label-not-needed",
-    "{labels} defines the meaning of its labels itself: leave out --label",
+    "no labels: name their column with --label COLUMN, or a file of labels with --labels FILE",
 )
 WHERE_SYNTAX = Message("options.where-syntax", "--where {condition!r} must be COLUMN=VALUE, such as split=train")
 OUT_NOT_WRITABLE = Message("options.out-not-writable", "{path} can't be written: {reason}. Name another file with --out")

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import command_console, show_task
+from ragassay.jobs.cli.label_summary import print_label_counts
 from ragassay.jobs.cli.options import (
     Config,
     FailOnDrift,
@@ -26,8 +27,7 @@ from ragassay.jobs.cli.options import (
 from ragassay.jobs.cli.page_path import name_unwritable
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
 from ragassay.jobs.cli.read_output import count_rows, read_output
-from ragassay.jobs.config.evaluation import EvaluationConfig
-from ragassay.jobs.config.job import load_job
+from ragassay.jobs.config.job import Job, load_job
 from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
@@ -85,16 +85,17 @@ def evaluate(
         if members:
             _compare_members(output, config, label, where, last, order_by, console)
             return
-        settings = load_job(config).evaluation
+        job = load_job(config)
+        settings = job.evaluation
         if explanations:
-            _evaluate_explanations(output, settings, labels, label, where, slices, console)
+            _evaluate_explanations(output, job, labels, label, where, slices, console)
             return
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
         from ragassay.jobs.report.printed.cascade import print_cascade
         from ragassay.jobs.report.printed.evaluation import print_evaluation, print_slices, print_unequal_sampling
         from ragassay.jobs.report.printed.scores import print_headline
 
-        source = require_label_source(label, labels, where, settings)
+        source = require_label_source(label, labels, where, job)
 
         def run(folder: Folder, manifest: Manifest) -> Evaluation:
             with show_task("evaluating", unit="steps"):
@@ -110,6 +111,7 @@ def evaluate(
                 )
 
         evaluation = read_output(output, run, console)
+        print_label_counts(source, console)
         print_headline(evaluation, console)
         if show_all:
             console.print()
@@ -133,7 +135,7 @@ def _compare_members(
     from ragassay.jobs.report.printed.members import print_comparison
 
     job = load_job(config)
-    source = make_label_source(label, None, None, job.evaluation)
+    source = make_label_source(label, None, None, job)
     limits, conditions = read_job_limits(config, job), parse_where(where)
 
     def run(folder: Folder, manifest: Manifest) -> MemberComparison:
@@ -153,7 +155,7 @@ def _compare_members(
 
 def _evaluate_explanations(
     output: str,
-    config: EvaluationConfig,
+    job: Job,
     judgments: str | None,
     label: str | None,
     where: list[str] | None,
@@ -165,7 +167,7 @@ def _evaluate_explanations(
 
     if len(slices or []) > 1 or (where and not label):
         raise ConfigError(errors.ONE_SLICE_OF_EXPLANATIONS)
-    truth = make_label_source(label, None, where, config)
+    truth = make_label_source(label, None, where, job)
     column = slices[0] if slices else None
     with show_task("evaluating", "explanations"):
         qualities = read_output(output, lambda folder, _: measure_explanations(folder, truth, column, judgments), console)
@@ -214,7 +216,7 @@ def calibrate(
         parsed_target, file = parse_target(target), prepare_calibration_target(open_output(output), out)
         job = load_job(config)
         settings = job.evaluation
-        source = make_label_source(label, labels, where, settings)
+        source = make_label_source(label, labels, where, job)
 
         def run(folder: Folder, manifest: Manifest) -> Calibration:
             with show_task("calibrating", unit="fits"):
@@ -229,6 +231,7 @@ def calibrate(
                 )
 
         calibration = read_output(output, run, console)
+        print_label_counts(source, console)
         print_calibration(calibration, console)
         if not force:
             require_target(calibration, file.address if file.read_existing() else None)
@@ -258,13 +261,14 @@ def estimate(
         from ragassay.jobs.evaluation.estimate import estimate as run_estimate
         from ragassay.jobs.report.printed.estimate import print_estimate
 
-        source = require_label_source(label, labels, where, load_job(config).evaluation)
+        source = require_label_source(label, labels, where, load_job(config))
 
         def run(folder: Folder, manifest: Manifest) -> Estimate:
             with show_task("reading", total=count_rows(manifest), unit="rows"):
                 return run_estimate(folder, source, slices or [])
 
         result = read_output(output, run, console)
+        print_label_counts(source, console)
         print_estimate(result, open_output(output).format_address(ESTIMATE_FILE), console)
 
 
@@ -332,7 +336,8 @@ def compare(
 @measure.add("agreement ana.jsonl ben.jsonl --output audit/")
 def agreement(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="JSON Lines of the review page, by two reviewers or more.")
+        list[str],
+        typer.Argument(metavar="FILE...", help="Labels of two reviewers or more, as for --labels."),
     ],
     output: Annotated[
         str | None,
@@ -347,11 +352,15 @@ def agreement(
     with command_console() as console:
         from ragassay.jobs.evaluation.agreement import compare_reviewers as run_agreement
         from ragassay.jobs.evaluation.agreement import find_disagreements, read_reviewers, write_disagreements
+        from ragassay.jobs.evaluation.label_table import find_id_name
         from ragassay.jobs.report.printed.agreement import print_agreement
         from ragassay.jobs.storage.writable import prepare_new_file
 
         file = prepare_new_file(out, open_output(output) if output else None) if out else None
-        reviewers = read_reviewers(files)
+        id_name = read_output(output, lambda _, manifest: find_id_name(manifest), console) if output else None
+        reviewers, sources = read_reviewers(files, id_name)
+        for source in sources:
+            print_label_counts(source, console)
 
         def find_rows(folder: Folder | None, manifest: Manifest | None) -> list[dict[str, Any]]:
             with show_task("reading", total=count_rows(manifest) if manifest else None, unit="rows"):

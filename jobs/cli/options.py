@@ -6,15 +6,11 @@ import typer
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.panels import DRIFT_EXIT
-from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.evaluation.labels import LabelSource, is_review_file
+from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.scoring.select_files import ScoringOrder, ScoringScope
 from ragassay.pipeline.errors import ConfigError
-
-LABEL = "label"
-"""Name of the labels in reviewers' JSON Lines, which name no column."""
 
 Logs = Annotated[
     str,
@@ -64,14 +60,16 @@ Fraction = Annotated[
 ]
 Label = Annotated[
     str | None,
-    typer.Option("--label", metavar="COLUMN", help="Column of the labels: booleans, or correct, partial, wrong; null is none."),
+    typer.Option(
+        "--label", metavar="COLUMN", help="Column of the labels: correct, partial, wrong, true, false …; null is none."
+    ),
 ]
 Labels = Annotated[
     str | None,
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="File of people's labels: the review page's FILE.jsonl, Label Studio's FILE.json, or Parquet with row_id.",
+        help="File of people's labels: CSV, TSV, JSON Lines, Parquet with the ids of rows, or Label Studio's FILE.json.",
     ),
 ]
 Where = Annotated[
@@ -88,7 +86,7 @@ def make_label_source(
     label: str | None,
     labels: str | None,
     where: list[str] | None,
-    config: EvaluationConfig,
+    job: Job,
 ) -> LabelSource | None:
     """Return the source of the labels of a command; None if no labels are named.
 
@@ -96,31 +94,30 @@ def make_label_source(
         label: The option `--label`.
         labels: The option `--labels`.
         where: The options `--where`.
-        config: Settings that apply to a column of labels; JSON Lines and Label Studio's export define their own meaning.
-
-    Raises:
-        ConfigError: The options contradict each other.
+        job: The job, whose settings say how a column of labels is read.
     """
-    if labels is not None and is_review_file(labels):
-        if label not in (None, LABEL):
-            raise ConfigError(errors.LABEL_NOT_NEEDED, labels=labels)
-        return LabelSource(LABEL, where=parse_where(where), file=labels)
-    if label is None and labels is not None:
-        raise ConfigError(errors.LABELS_WITHOUT_LABEL)
-    if label is None:
+    if label is None and labels is None:
         return None
-    return LabelSource(label, config.true_means, frozenset(config.ignore), config.sentence_labels, parse_where(where), labels)
+    config = job.evaluation
+    return LabelSource(
+        label or "label",
+        config.true_means,
+        frozenset(value.lower() for value in config.ignore),
+        config.sentence_labels,
+        parse_where(where),
+        labels,
+        finds_column=label is None,
+        encoding=job.input.csv_encoding,
+    )
 
 
-def require_label_source(
-    label: str | None, labels: str | None, where: list[str] | None, config: EvaluationConfig
-) -> LabelSource:
+def require_label_source(label: str | None, labels: str | None, where: list[str] | None, job: Job) -> LabelSource:
     """Return the source of the labels of a command, like `make_label_source`.
 
     Raises:
-        ConfigError: No labels are named, or the options contradict each other.
+        ConfigError: No labels are named.
     """
-    source = make_label_source(label, labels, where, config)
+    source = make_label_source(label, labels, where, job)
     if source is None:
         raise ConfigError(errors.NO_LABELS)
     return source

@@ -8,7 +8,6 @@ import typer
 
 from ragassay.jobs.cli.console import command_console, show_task
 from ragassay.jobs.cli.options import (
-    LABEL,
     BudgetHours,
     BudgetRows,
     Calibration,
@@ -108,7 +107,7 @@ def tune(
         str | None,
         typer.Option("--adapter", metavar="ADAPTER", help="Adapter to start from: a folder, or the name of a bundled one."),
     ] = None,
-    label: Label = LABEL,
+    label: Label = None,
     labels: Labels = None,
     watch: Annotated[
         list[str] | None,
@@ -131,11 +130,12 @@ def tune(
 
         settings = load_training_settings(settings_file)
         job = load_job(config)
+        source = require_label_source(label or ("label" if labels is None else None), labels, None, job)
         run_tune(
             job,
             choose_slm(job.members.slms if config else (UNTUNED,), slm, settings.base, adapter),
             data,
-            require_label_source(label, labels, None, job.evaluation),
+            source,
             out,
             settings.recipe,
             held_out=settings.held_out,

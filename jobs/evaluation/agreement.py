@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import polars as pl
+
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.label_table import ITEM_COLUMNS, keep_latest_labels, read_review_lines
-from ragassay.jobs.evaluation.labels import LINES_SUFFIX, is_review_file
+from ragassay.jobs.evaluation.label_file import get_stem, read_label_file
+from ragassay.jobs.evaluation.label_table import ITEM_COLUMNS, keep_latest_labels
+from ragassay.jobs.evaluation.labels import UNSURE, Label, LabelSource
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import Folder, open_atomic
 from ragassay.pipeline.calibration.kappa import PairAgreement, measure_agreement
-from ragassay.pipeline.errors import ConfigError, InputError
-from ragassay.schemas.review import ReviewLabel
+from ragassay.pipeline.errors import InputError
 
 ItemKey = tuple[str | None, str, int | None, int | None]
 """An item that reviewers label: partition, row id, and the characters [start, end) of a sentence. Start and end are None
@@ -21,7 +23,7 @@ for a whole response.
 """
 
 ReviewerLabels = Mapping[ItemKey, str]
-"""A reviewer's label of each item; values are those of `ReviewLabel`."""
+"""A reviewer's label of each item: a value of `Label`, or unsure."""
 
 
 @dataclass(frozen=True)
@@ -45,32 +47,38 @@ class ReviewerPair:
     agreement: PairAgreement | None
 
 
-def read_reviewers(files: Sequence[str]) -> dict[str, ReviewerLabels]:
-    """Read the latest label that each reviewer gives each item. If several files name the same reviewer, the file name is
-    added.
+def read_reviewers(files: Sequence[str], id_name: str | None = None) -> tuple[dict[str, ReviewerLabels], list[LabelSource]]:
+    """Read the latest label that each reviewer gives each item.
+
+    If several files name the same reviewer, the file name is added. A reviewer without a name has that of the file.
+
+    Args:
+        files: Files of labels; see `jobs.evaluation.label_file`.
+        id_name: The job's name for the column of ids.
+
+    Returns:
+        Reviewer -> labels; and what was understood of each file.
 
     Raises:
-        ConfigError: A file is not JSON Lines.
         InputError: A file can't be read, or there are fewer than two reviewers.
     """
     files_read: list[tuple[str, str, ReviewerLabels]] = []
-    for file in files:
-        if not is_review_file(file):
-            raise ConfigError(errors.NOT_REVIEW_LINES, file=file, suffix=LINES_SUFFIX)
-        for (name,), labels in keep_latest_labels(read_review_lines(file)).group_by("annotator", maintain_order=True):
-            files_read.append(
-                (
-                    name or "unnamed reviewer",
-                    file,
-                    dict(zip(labels.select(ITEM_COLUMNS).iter_rows(), labels["label"], strict=True)),
-                )
-            )
+    sources = [LabelSource("label", file=file, finds_column=True) for file in files]
+    for source, file in zip(sources, files, strict=True):
+        lines, _, _ = read_label_file(file, source, id_name)
+        labeled = keep_latest_labels(lines).drop_nulls("label")
+        for level, counter in (("responses", source.counts.responses), ("sentences", source.counts.sentences)):
+            is_level = pl.col("start").is_null() if level == "responses" else pl.col("start").is_not_null()
+            counter.update(labeled.filter(is_level)["label"].to_list())
+        for (name,), labels in labeled.group_by("annotator", maintain_order=True):
+            items = dict(zip(labels.select(ITEM_COLUMNS).iter_rows(), labels["label"], strict=True))
+            files_read.append((str(name or get_stem(file)), file, items))
     names = [name for name, _, _ in files_read]
     reviewers = {name if names.count(name) == 1 else f"{name} ({file})": labels for name, file, labels in files_read}
     if len(reviewers) < 2:
         message = f"only {', '.join(reviewers)} has labels" if reviewers else "no reviewer has labels"
         raise InputError(errors.ONE_REVIEWER, files=", ".join(files), reviewers=message)
-    return reviewers
+    return reviewers, sources
 
 
 def compare_reviewers(reviewers: Mapping[str, ReviewerLabels]) -> list[ReviewerPair]:
@@ -83,9 +91,7 @@ def compare_reviewers(reviewers: Mapping[str, ReviewerLabels]) -> list[ReviewerP
                 for item in reviewers[first].keys() & reviewers[second].keys()
                 if (item[2] is None) == (level == "responses")
             ]
-            sure = [
-                (a == ReviewLabel.SUPPORTED, b == ReviewLabel.SUPPORTED) for a, b in shared if ReviewLabel.UNSURE not in (a, b)
-            ]
+            sure = [(a == Label.CORRECT, b == Label.CORRECT) for a, b in shared if UNSURE not in (a, b)]
             pairs.append(ReviewerPair(first, second, level, len(shared), len(shared) - len(sure), measure_agreement(sure)))
     return pairs
 

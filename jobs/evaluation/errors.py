@@ -10,10 +10,6 @@ ROWS_NOT_IN_OUTPUT = Message(
     "labels.of-other-rows",
     "output {output} contains none of the rows in these files: name the output that was reviewed",
 )
-NOT_REVIEW_LINES = Message(
-    "labels.no-review-lines",
-    "{file} is not JSON Lines: `ragassay agreement` reads the files that the review page saves (FILE{suffix})",
-)
 NO_LABELS = Message("calibrate.no-labels", "target {target} needs labels: name their column with --label")
 UNEQUAL_PROBABILITIES = Message(
     "calibrate.drawn-unevenly",
@@ -112,42 +108,42 @@ ONE_CLASS = Message(
 )
 OWN_COLUMN = Message("labels.own-column", "column {column!r} is written by RAGAssay: name a column with people's labels")
 COLUMN_TYPE = Message("labels.column-type", "label column {column!r} has type {type}: give booleans, 0 and 1, or {forms}")
-UNKNOWN_VALUES = Message(
-    "labels.unknown-values",
-    "label column {column!r} has type {type} and values that are not labels ({values}). Labels are {forms}. Name another "
-    "column, or list values without meaning in evaluation.ignore",
-)
 INCOMPLETE_SPAN = Message(
     "labels.half-a-span",
     "labels {file}: some rows lack start or end: give both, or leave the two columns out",
-)
-TRUE_MEANS_UNKNOWN = Message(
-    "labels.true-unclear",
-    "label column {column!r} contains {type}: set evaluation.true_means in the job file to {supported} or {hallucinated}",
-)
-NUMBERS_NOT_BOOLEAN = Message(
-    "labels.odd-numbers",
-    "label column {column!r} has the value(s) {values}: numbers must be 0 or 1",
-)
-CONTRADICTION = Message(
-    "labels.contradiction",
-    "labels {file}: {item} is labeled both {label} and {other_label}: keep one label",
 )
 PROBABILITY_OUT_OF_RANGE = Message(
     "labels.probability-out-of-range",
     "labels {file}: {column} of {row} is {value}: give the probability with which the row was drawn, from {minimum:g} to 1",
 )
 NO_FILE = Message("labels.no-file", "labels {file} can't be read: the file does not exist")
-REVIEWERS_DISAGREE = Message(
-    "labels.reviewers-disagree",
-    "labels {file}: reviewers disagree on {item}{more}: {label} by {reviewer}, {other_label} by {other}. Give one reviewer's "
-    "file, or one in which they settled it; `ragassay agreement` lists the disagreements",
-)
-NOT_JSON_LINES = Message("labels.no-json-lines", "labels {file} can't be read as JSON Lines: {reason}")
 UNREADABLE = Message("labels.unreadable", "labels {file}: {reason}")
-INVALID_LINE = Message("labels.wrong-line", "labels {file}, line {line}: {reason}")
 AMBIGUOUS_ROW = Message(
     "labels.row-unclear",
     "labels {file}: {row} is ambiguous, this output has {rows} rows with that id. Name the partitions in a column {column!r}, "
     "as `ragassay export --format flagged` writes it",
+)
+UNKNOWN_VALUES = Message(
+    "labels.unknown-values",
+    "label column {column!r} has type {type} and values of which {unknown} are not labels ({values}), and only {understood} "
+    "are. Labels are {forms}, in any case. Name another column, or list values without meaning in evaluation.ignore",
+)
+CONTRADICTION = Message(
+    "labels.contradiction",
+    "labels {file}: {items} items, most of them, have labels that contradict each other, such as {example}. Keep one label "
+    "of each; `ragassay agreement` lists disagreements of reviewers",
+)
+WRONG_VALUE = Message("labels.wrong-value", "labels {file}: {column} of {row} is {value}: correct it, or leave the column out")
+NO_ID_COLUMN = Message(
+    "labels.no-id-column",
+    "labels {file}: no column has the ids of rows. Name it {wanted}. Available: {known}",
+)
+NO_LABEL_COLUMN = Message(
+    "labels.no-label-column",
+    "labels {file}: no column {wanted} has the labels. Name their column with --label COLUMN. Available: {known}",
+)
+NO_MATCH = Message(
+    "labels.no-match",
+    "labels {file}: none of its ids{partition} ({ids}, …) is in output {output} ({known}, …). Name the column of ids in the "
+    "logs as input.columns.row_id and score them again, or correct the ids",
 )

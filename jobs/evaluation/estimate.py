@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.evaluation import errors
+from ragassay.jobs.evaluation.label_file import describe_item
 from ragassay.jobs.evaluation.label_table import (
     ITEM_COLUMNS,
     ROW_COLUMNS,
     SAMPLING_COLUMNS,
-    describe_item,
     load_labels,
     map_response_labels,
     name_weak_labelers,

@@ -1,50 +1,36 @@
-"""Read labels of every form (log column, Parquet, JSON Lines, Label Studio) into one long table."""
+"""Load labels of every form (column of the logs, or file) into one long table."""
 
-import json
-from collections.abc import Iterator, Mapping
-from datetime import UTC
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
 
 import polars as pl
 import pyarrow as pa
 
 from ragassay.jobs.display.quoted import MAX_ID_CHARS, quote_value
 from ragassay.jobs.evaluation import errors
+from ragassay.jobs.evaluation.label_file import LINE_SCHEMA, describe_item, read_label_file
 from ragassay.jobs.evaluation.labels import (
-    EXPORT_SUFFIX,
-    LABEL_WORDS,
-    LINES_SUFFIX,
+    MIN_UNDERSTOOD_SHARE,
     SENTENCE_COLUMNS,
+    UNSURE,
     Label,
     LabelSource,
-    is_review_file,
-    parse_labels,
+    check_understood,
+    is_supported,
+    to_label,
+    understand_labels,
 )
-from ragassay.jobs.input.user_table import read_user_table
+from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
-from ragassay.jobs.storage.folder import open_file_folder
-from ragassay.pipeline.errors import InputError
-from ragassay.schemas.review import MIN_PROBABILITY, ReviewLabel, ReviewLine
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.pipeline.errors import InputError, RagassayError
+from ragassay.schemas.manifest import Manifest
 
 ROW_COLUMNS = ["partition", "row_id"]
 ITEM_COLUMNS = [*ROW_COLUMNS, "start", "end"]
 SAMPLING_COLUMNS = ["stratum", "inclusion_probability"]
 LABEL_SCHEMA = pl.Schema(
-    {
-        "row_key": pl.Int64(),
-        "partition": pl.String(),
-        "row_id": pl.String(),
-        "sentence": pl.Int64(),
-        "start": pl.Int64(),
-        "end": pl.Int64(),
-        "label": pl.String(),
-        "annotator": pl.String(),
-        "at": pl.Datetime("us", "UTC"),
-        "stratum": pl.String(),
-        "inclusion_probability": pl.Float64(),
-        "weak": pl.Boolean(),
-        "line_count": pl.UInt32(),
-    }
+    {"row_key": pl.Int64(), "sentence": pl.Int64(), **LINE_SCHEMA, "line_count": pl.UInt32()},
 )
 """One row per labeled item.
 
@@ -75,7 +61,8 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
     Raises:
         InputError: A column is missing, the file can't be used, or a label matches several rows.
     """
-    file_labels = read_labels(source) if source.file else None
+    source.counts.reset()
+    file_labels = read_labels(source, _read_id_name(scored)) if source.file else None
     sentence_column = None
     if file_labels is None:
         if source.column in {"verdict", "status", "run_id", "error"}:
@@ -110,6 +97,9 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
         parts.append(labels.drop("row"))
     table = pl.concat(parts, how="diagonal_relaxed")
     if file_labels is None:
+        source.counts.column = source.column
+        source.counts.sentences.update(_count_sentences(table))
+        check_understood(source.column, source.counts.responses.total(), source.counts)
         return table
     ambiguous = (
         table.drop_nulls("label").unique([*ROW_COLUMNS, "row_key"], maintain_order=True).filter(pl.len().over(ROW_COLUMNS) > 1)
@@ -118,7 +108,49 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
         count = len(ambiguous.join(ambiguous[:1], on=ROW_COLUMNS, how="semi", nulls_equal=True))
         row = describe_item({**ambiguous.row(0, named=True), "start": None})
         raise InputError(errors.AMBIGUOUS_ROW, file=source.file, row=row, rows=count, column="partition")
-    return pl.concat([table, file_labels.join(table, on=join_columns, how="anti")], how="diagonal_relaxed")
+    unmatched = file_labels.join(table, on=join_columns, how="anti")
+    source.counts.unmatched += unmatched.unique(ROW_COLUMNS, maintain_order=True)["row_id"].to_list()
+    if len(unmatched) and not len(table):
+        raise _make_no_match_error(scored, source, unmatched)
+    return pl.concat([table, unmatched], how="diagonal_relaxed")
+
+
+def find_id_name(manifest: Manifest) -> str | None:
+    """Return the name of the column of ids in the logs of an output; None if the ids were made."""
+    name: str | None = (manifest.fingerprint or {}).get("columns", {}).get("row_id")
+    return name
+
+
+def _read_id_name(scored: ScoredDataset) -> str | None:
+    try:
+        return find_id_name(read_manifest(open_folder(scored.uri)))
+    except RagassayError:  # a folder with verdicts alone
+        return None
+
+
+def _make_no_match_error(scored: ScoredDataset, source: LabelSource, unmatched: pl.DataFrame) -> InputError:
+    ids: list[str] = []
+    for rows in scored.read_batches(["row_id"]):
+        ids += rows.table["row_id"].to_pylist()[:3]
+        break
+    examples = (
+        ", ".join(quote_value(row_id, MAX_ID_CHARS) for row_id in values[:3]) for values in (unmatched["row_id"].to_list(), ids)
+    )
+    labeled, known = examples
+    partition = next(iter(unmatched["partition"].drop_nulls()), None)
+    return InputError(
+        errors.NO_MATCH,
+        file=source.file,
+        ids=labeled,
+        output=scored.uri,
+        known=known,
+        partition=f" of {partition}" if partition else "",
+    )
+
+
+def _count_sentences(table: pl.DataFrame) -> Counter[str]:
+    known = table.drop_nulls(["sentence", "label"])
+    return Counter(known["label"].to_list())
 
 
 def map_response_labels(labels: pl.DataFrame) -> dict[int, Label]:
@@ -139,177 +171,81 @@ def name_weak_labelers(labels: pl.DataFrame) -> str | None:
     return ", ".join(weak["annotator"].drop_nulls().unique().sort()) or "a model" if len(weak) else None
 
 
-def read_labels(source: LabelSource) -> pl.DataFrame:
+def read_labels(source: LabelSource, id_name: str | None = None) -> pl.DataFrame:
     """Read labels from the source's file.
 
+    Args:
+        source: The labels. Its counts get what was understood.
+        id_name: The job's name for the column of ids.
+
     Returns:
-        LABEL_SCHEMA without `row_key` and `sentence`; each label once for each stratum and inclusion probability.
+        LABEL_SCHEMA without `row_key` and `sentence`; each label once for each stratum and inclusion probability. Items whose
+        labels contradict each other have none.
 
     Raises:
-        InputError: The file can't be read, lacks a column, or labels an item in two ways.
+        InputError: The file can't be read, lacks a column, or has too few labels.
     """
-    uri = source.file or ""
-    lines = (read_review_lines(uri) if is_review_file(uri) else _read_parquet(uri, source)).with_columns(
-        line_count=pl.len().over(ITEM_COLUMNS)
-    )
-    latest = keep_latest_labels(lines) if is_review_file(uri) else lines
-    sure = latest.filter(pl.col("label") != ReviewLabel.UNSURE.value)
+    uri, counts = source.file or "", source.counts
+    frame, lists, shows_some_sentences = read_label_file(uri, source, id_name)
+    if lists is not None:
+        listed = _list_sentence_labels(frame, lists).select(LINE_SCHEMA.names()) if len(frame) else frame
+        frame = pl.concat([frame, listed])
+    frame = frame.with_columns(line_count=pl.len().over(ITEM_COLUMNS))
+    check_understood(counts.column, frame["label"].count(), counts)
+    latest = keep_latest_labels(frame)
+    sure = latest.filter(pl.col("label").is_not_null(), pl.col("label") != UNSURE)
     conflicting = sure.unique([*ITEM_COLUMNS, "label"], keep="first", maintain_order=True).filter(
         pl.len().over(ITEM_COLUMNS) > 1
     )
-    if len(conflicting):
-        first, second = (
-            conflicting.join(conflicting[:1], on=ITEM_COLUMNS, how="semi", nulls_equal=True, maintain_order="left")
-            .head(2)
-            .to_dicts()
+    counts.contradictions += list(_describe_contradictions(conflicting))
+    if len(counts.contradictions) > MIN_UNDERSTOOD_SHARE * sure.n_unique(ITEM_COLUMNS):
+        count, example = len(counts.contradictions), counts.contradictions[0]
+        raise InputError(errors.CONTRADICTION, file=uri, items=count, example=example)
+    items = latest.unique(ITEM_COLUMNS, keep="first", maintain_order=True).join(
+        sure.select(*ITEM_COLUMNS, sure_label="label").unique(ITEM_COLUMNS, keep="first"),
+        on=ITEM_COLUMNS,
+        how="left",
+        nulls_equal=True,
+    )
+    items = items.join(conflicting.select(ITEM_COLUMNS), on=ITEM_COLUMNS, how="anti", nulls_equal=True)
+    for level, counter in ((items.filter(IS_RESPONSE), counts.responses), (items.filter(~IS_RESPONSE), counts.sentences)):
+        counter.update(level.select(pl.coalesce("sure_label", "label")).drop_nulls().to_series().to_list())
+        counts.unlabeled += level["label"].null_count() if counter is counts.responses else 0
+    settled = sure.join(conflicting.select(ITEM_COLUMNS), on=ITEM_COLUMNS, how="anti", nulls_equal=True)
+    undecided = latest.with_columns(label=pl.lit(None, pl.String))
+    kept = pl.concat([settled, undecided]).unique([*ITEM_COLUMNS, *SAMPLING_COLUMNS], keep="first", maintain_order=True)
+    if shows_some_sentences:  # reviewers see only flagged sentences: a response is correct if all of these are
+        correct = kept.filter(~IS_RESPONSE, IS_CORRECT.fill_null(False).all().over(ROW_COLUMNS)).unique(
+            ROW_COLUMNS, keep="first", maintain_order=True
         )
-        fields = {"file": uri, "item": describe_item(first), "label": first["label"], "other_label": second["label"]}
-        if not is_review_file(uri):
-            raise InputError(errors.CONTRADICTION, **fields)
-        items = conflicting.n_unique(ITEM_COLUMNS)
-        first_reviewer, second_reviewer = (row["annotator"] or "an unnamed reviewer" for row in (first, second))
-        more = f" (and differ on {items - 1} more)" if items > 1 else ""
-        raise InputError(errors.REVIEWERS_DISAGREE, reviewer=first_reviewer, other=second_reviewer, more=more, **fields)
-    kept = pl.concat([sure, latest]).unique([*ITEM_COLUMNS, *SAMPLING_COLUMNS], keep="first", maintain_order=True)
-    partition = pl.col("partition").fill_null("") if kept["partition"].count() else pl.col("partition")
-    return kept.select(
-        pl.exclude("row_key", "sentence", "label", "partition"),
-        partition,
-        pl.col("label").replace_strict({word: label.value for word, label in LABEL_WORDS.items()}, default=None),
-    )
-
-
-def read_review_lines(uri: str) -> pl.DataFrame:
-    """Read every line of a review file, in its order; labels are values of `ReviewLabel`.
-
-    Raises:
-        InputError: The file, or a line of it, can't be read.
-    """
-    folder, name = open_file_folder(uri)
-    try:
-        text = folder.read(name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(errors.NOT_JSON_LINES, file=uri, reason=error) from error
-    if text is None:
-        raise InputError(errors.NO_FILE, file=uri)
-    text = text.removeprefix("\ufeff")
-    lines = []
-    if name.lower().endswith(EXPORT_SUFFIX):
-        try:
-            lines = _parse_export(text)
-        except ValueError as error:
-            raise InputError(errors.UNREADABLE, file=uri, reason=error) from error
-    else:
-        for number, line in enumerate(text.split("\n"), 1):  # a text may contain other line breaks
-            if line.strip():
-                try:
-                    lines.append(ReviewLine.from_json(line))
-                except ValueError as error:
-                    raise InputError(errors.INVALID_LINE, file=uri, line=number, reason=error) from error
-    records = (
-        {**dict(line), "label": line.label.value, "annotator": line.reviewer, "at": line.at and line.at.astimezone(UTC)}
-        for line in lines
-    )
-    return pl.DataFrame([{name: line.get(name) for name in LABEL_SCHEMA} for line in records], schema=LABEL_SCHEMA)
+        kept = pl.concat([kept, correct.with_columns(start=pl.lit(None, pl.Int64), end=pl.lit(None, pl.Int64))])
+    return kept
 
 
 def keep_latest_labels(labels: pl.DataFrame) -> pl.DataFrame:
-    """Keep each annotator's latest label of each item: the latest by `at`; at the same time, the last line."""
-    return labels.sort("at", maintain_order=True).unique(["annotator", *ITEM_COLUMNS], keep="last", maintain_order=True)
+    """Keep each annotator's latest label of each item: the latest by `at`; at the same time, the last line.
 
-
-def describe_item(item: Mapping[str, Any]) -> str:
-    """Describe an item for a message, from a row of LABEL_SCHEMA."""
-    row = f"row {quote_value(item['row_id'], MAX_ID_CHARS)}" + (
-        f" of partition {item['partition']}" if item["partition"] else ""
-    )
-    return row if item["start"] is None else f"the sentence {item['start']} to {item['end']} of {row}"
-
-
-def _parse_export(text: str) -> list[ReviewLine]:
-    """Parse a JSON export of Label Studio, of tasks that `ragassay export` made. Skipped annotations are left out.
-
-    Args:
-        text: A full JSON export, not JSON-MIN: tasks with `data` and `annotations`.
-
-    Raises:
-        ValueError: The text is not such an export; the message states the task and its fault.
+    Without an annotator and a time all labels stay.
     """
-    tasks = json.loads(text)
-    if not (isinstance(tasks, list) and all(isinstance(task, dict) and "annotations" in task for task in tasks)):
-        raise ValueError("not a JSON export of Label Studio: give a list of tasks with `annotations` (JSON, not JSON-MIN)")
-    lines = []
-    for number, task in enumerate(tasks, 1):
-        name, data = f"task {task.get('id', number)}", task.get("data")
-        if not (isinstance(data, dict) and isinstance(data.get("row_id"), str)):
-            raise ValueError(f"{name} has no row_id in its data: export tasks made by `ragassay export --format label-studio`")
-        for label in _read_task(task):
-            row_name = {"row_id": data["row_id"], "partition": data.get("partition") or None}
-            try:
-                lines.append(ReviewLine.from_json(json.dumps({**row_name, **label})))
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from error
-    return lines
+    is_anonymous = pl.col("annotator").is_null() & pl.col("at").is_null()
+    named = labels.filter(~is_anonymous).sort("at", maintain_order=True)
+    latest = named.unique(["annotator", *ITEM_COLUMNS], keep="last", maintain_order=True)
+    return pl.concat([latest, labels.filter(is_anonymous)])
 
 
-def _read_task(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for annotation in task["annotations"]:
-        if annotation.get("was_cancelled"):
-            continue
-        annotator = annotation.get("completed_by")
-        annotator = (annotator.get("email") or annotator.get("id")) if isinstance(annotator, dict) else annotator
-        shared = {
-            "reviewer": None if annotator is None else str(annotator),
-            "at": annotation.get("updated_at") or annotation.get("created_at"),
-        }
-        for region in annotation.get("result") or []:
-            value = region.get("value") or {}
-            for label in value.get("labels") or []:
-                yield {**shared, "start": value.get("start"), "end": value.get("end"), "label": label}
-
-
-def _read_parquet(uri: str, source: LabelSource) -> pl.DataFrame:
-    """Read a Parquet file: a row per response, some with a list of sentence labels; or, with start and end, a row per
-    sentence.
-    """
-    table = read_user_table(uri, ["row_id", source.column], f" ({LINES_SUFFIX} is JSON Lines)")
-    names = table.column_names
-    has_spans = {"start", "end"} <= set(names)
-    if has_spans and table["start"].null_count + table["end"].null_count:
-        raise InputError(errors.INCOMPLETE_SPAN, file=uri)
-    labels = [label and label.value for label in parse_labels(table[source.column], source)]
-    columns: dict[str, Any] = {"row_id": table["row_id"].cast(pa.string()).to_pylist(), "label": labels}
-    columns["annotator"] = table["labeled_by"].to_pylist() if "labeled_by" in names else None
-    columns |= {name: table[name].to_pylist() for name in ("weak", "inclusion_probability") if name in names}
-    columns |= {name: table[name].cast(pa.string()).to_pylist() for name in ("stratum", "partition") if name in names}
-    columns |= {name: table[name].to_pylist() for name in ("start", "end") if has_spans}
-    for row_id, probability in zip(columns["row_id"], columns.get("inclusion_probability", ()), strict=False):
-        if probability is not None and not (isinstance(probability, int | float) and MIN_PROBABILITY <= probability <= 1):
-            row = describe_item({"row_id": row_id, "partition": None, "start": None})
-            fields = {
-                "column": "inclusion_probability",
-                "row": row,
-                "value": quote_value(probability),
-                "minimum": MIN_PROBABILITY,
-            }
-            raise InputError(errors.PROBABILITY_OUT_OF_RANGE, file=uri, **fields)
-    if "partition" in names:
-        columns["partition"] = [partition or "" for partition in columns["partition"]]
-    row_count = len(table)
-    frame = pl.DataFrame({name: columns.get(name) or [None] * row_count for name in LABEL_SCHEMA}, schema=LABEL_SCHEMA)
-    if has_spans:  # reviewers see only some sentences of a response: it is correct if all of these are
-        correct = frame.filter(IS_CORRECT.fill_null(False).all().over(ROW_COLUMNS)).unique(
-            ROW_COLUMNS, keep="first", maintain_order=True
-        )
-        return pl.concat([frame, correct.with_columns(start=None, end=None).cast(LABEL_SCHEMA)])
-    if "sentence_labels" not in names:
-        return frame
-    return pl.concat([frame, _list_sentence_labels(frame, pl.Series(table["sentence_labels"])).select(LABEL_SCHEMA.names())])
+def _describe_contradictions(conflicting: pl.DataFrame) -> Iterator[str]:
+    """Describe items with several labels, and who gave each label."""
+    for _, labels in conflicting.group_by(ITEM_COLUMNS, maintain_order=True):
+        rows = labels.to_dicts()
+        by = ", ".join(f"{row['label']} by {row['annotator']}" if row["annotator"] else row["label"] for row in rows)
+        yield f"{describe_item(rows[0])} ({by})"
 
 
 def _read_log_labels(rows: Rows, source: LabelSource, sentence_column: str | None) -> pl.DataFrame:
     """Read the labels in a batch of logs: row number, `row_key` and label; offsets too for sentence labels."""
-    labels = [label and label.value for label in parse_labels(rows.table[source.column], source)]
+    understood = understand_labels(rows.table[source.column], source)
+    source.counts.responses.update(filter(None, understood))
+    labels = [to_label(label) for label in understood]
     columns = {"row_key": rows.table["row_key"].to_numpy(), "label": labels, "start": None, "end": None}
     frame = pl.DataFrame(columns, schema={name: LABEL_SCHEMA[name] for name in columns}).with_row_index("row")
     listed = (
@@ -325,10 +261,13 @@ def _list_sentence_labels(frame: pl.DataFrame, lists: pl.Series) -> pl.DataFrame
 
     The rest of a response with spans, and a correct response with an empty list, count as supported.
     """
-    struct = lists.dtype.inner  # type: ignore[attr-defined]
-    are_spans = "supported" not in [field.name for field in struct.fields]
+    names = [field.name for field in lists.dtype.inner.fields]  # type: ignore[attr-defined]
+    key = next((name for name in ("supported", "label") if name in names), None)
+    are_spans = key is None
     frame = frame.with_columns(span=lists, count=lists.list.len()).drop_nulls("span")
-    supported = pl.lit(False) if are_spans else pl.col("span").struct.field("supported")
+    supported = (
+        pl.col("span").struct.field(key).map_elements(is_supported, return_dtype=pl.Boolean) if key else pl.lit(value=False)
+    )
     labeled = frame.explode("span").with_columns(
         start=pl.col("span").struct.field("start").cast(pl.Int64),
         end=pl.col("span").struct.field("end").cast(pl.Int64),

@@ -1,17 +1,19 @@
 """Labels of responses and sentences: the source of labels, and how a column of them is read."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ragassay.jobs.display.quoted import summarize_values
 from ragassay.jobs.evaluation import errors
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.schemas.columns import SUPPORTED
 
 
 class Label(StrEnum):
@@ -22,23 +24,57 @@ class Label(StrEnum):
     WRONG = "wrong"
 
 
+UNSURE = "unsure"
+"""A label of a person who looked and could not decide. It counts for nothing."""
+
+TRUE_WORDS = frozenset({"true", "yes", "y", "1"})
+FALSE_WORDS = frozenset({"false", "no", "n", "0"})
 LABEL_WORDS = {
-    "correct": Label.CORRECT,
-    "supported": Label.CORRECT,
-    "partial": Label.PARTIAL,
-    "wrong": Label.WRONG,
-    "hallucinated": Label.WRONG,
-    "unsupported": Label.WRONG,
+    **dict.fromkeys(("correct", "supported", "right", "grounded", "faithful"), Label.CORRECT),
+    **dict.fromkeys(("partial", "partly", "partially correct", "partly correct"), Label.PARTIAL),
+    **dict.fromkeys(
+        ("wrong", "hallucinated", "hallucination", "unsupported", "incorrect", "not supported", "ungrounded", "unfaithful"),
+        Label.WRONG,
+    ),
+    **dict.fromkeys((UNSURE, "unclear", "?"), UNSURE),
 }
-TRUE_MEANS = {
-    **dict.fromkeys(("hallucinated", "hallucination", "unsupported", "wrong"), HALLUCINATED),
-    **dict.fromkeys(("supported", "correct", "grounded", "faithful"), SUPPORTED),
-}
+"""Lowercase word -> what it says of a response or a sentence; TRUE_WORDS and FALSE_WORDS depend on the column."""
+
+_WRONG_NAMES = frozenset({"hallucinated", "hallucination", "hallucinations", "unsupported", "wrong", "incorrect", "ungrounded"})
+"""Words of the name of a column in which true means hallucinated."""
+
 SENTENCE_COLUMNS = ("sentence_labels", "spans")
-EXPORT_SUFFIX = ".json"
-LINES_SUFFIX = ".jsonl"
-REVIEW_SUFFIXES = (LINES_SUFFIX, EXPORT_SUFFIX)
-"""Suffixes of review files; every other label file is Parquet."""
+MIN_UNDERSTOOD_SHARE = 0.5
+"""Share of a column's values that must be labels; with fewer, it is another column."""
+
+
+@dataclass
+class LabelCounts:
+    """What was understood of the labels of a command, and what was not. Loading the labels fills it.
+
+    Attributes:
+        column: Column of the labels.
+        responses: Label -> responses, unsure included.
+        sentences: Label -> sentences, unsure included.
+        unlabeled: Rows of a file without a value.
+        unknown: Value that is not a label -> rows.
+        unreadable: Why rows of a file can't be read.
+        contradictions: Items of a file that have different labels, described; they count as unlabeled.
+        unmatched: Ids of a file's labels that no row of the output has.
+    """
+
+    column: str = ""
+    responses: Counter[str] = field(default_factory=Counter)
+    sentences: Counter[str] = field(default_factory=Counter)
+    unlabeled: int = 0
+    unknown: Counter[str] = field(default_factory=Counter)
+    unreadable: list[str] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+    unmatched: list[str] = field(default_factory=list)
+
+    def reset(self) -> None:
+        """Forget everything, before labels are loaded again."""
+        self.__init__()  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -46,16 +82,16 @@ class LabelSource:
     """The source of labels.
 
     Attributes:
-        column: Column of the labels: booleans (or 0 and 1), or LABEL_WORDS; null is no label.
+        column: Column of the labels: LABEL_WORDS, true and false, 1 and 0, in any case; null is no label.
         true_means: What true means, supported or hallucinated; None derives it from the column's name.
         ignore: Label values that count as no label.
         sentence_column: Column of sentence labels (structs of start, end, supported) or of unsupported spans (start, end);
             None takes the first of SENTENCE_COLUMNS that exists.
         where: Column -> value, as text, that a row must have; see `jobs.output.scored_dataset.value_to_text`.
-        file: Label file; None takes the labels from the logs' own columns. Parquet has row_id and the label column, a row per
-            response, or a row per sentence with start and end. With a column `partition` (`dt=2026-11-20`, as in the export of
-            flagged rows) ids may repeat between partitions. JSON Lines of the review page end in `.jsonl`; see
-            `schemas.review`.
+        file: Label file, see `jobs.evaluation.label_file`; None takes the labels from the logs' own columns.
+        finds_column: Whether the column of a file is found by its name and its values, if the file has no column `column`.
+        encoding: Encoding of a CSV or TSV file without a byte order mark.
+        counts: What was understood.
     """
 
     column: str
@@ -64,40 +100,114 @@ class LabelSource:
     sentence_column: str | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     file: str | None = None
+    finds_column: bool = False
+    encoding: str = "utf-8"
+    counts: LabelCounts = field(default_factory=LabelCounts, compare=False, repr=False)
+
+
+def understand_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource, name: str | None = None) -> list[str | None]:
+    """Understand the labels of a column.
+
+    Args:
+        column: Text, booleans or numbers.
+        source: The source. Values without a meaning are counted in `source.counts`.
+        name: Name of the column; None is that of the source.
+
+    Returns:
+        For each row a value of `Label`, UNSURE, or None: no value, an ignored one, or one without a meaning.
+
+    Raises:
+        InputError: The column has another type.
+    """
+    name = source.column if name is None else name
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if not (is_number or is_text or pa.types.is_null(kind)):
+        raise InputError(errors.COLUMN_TYPE, column=name, type=kind, forms=list_label_words())
+    words = _words_of_column(name, source.true_means)
+    understood: list[str | None] = []
+    for value in column.to_pylist():
+        text = _value_to_word(value)
+        if text is None or (isinstance(value, str) and value in source.ignore) or text in source.ignore:
+            understood.append(None)
+            continue
+        label = words.get(text)
+        if label is None:
+            source.counts.unknown[str(value)] += 1
+        understood.append(label)
+    return understood
 
 
 def parse_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[Label | None]:
-    """Parse the labels of a column; null and NaN become None.
+    """Parse the labels of a whole column; null, NaN and unsure become None.
 
     Raises:
-        InputError: The column's type or a value is not a label.
+        InputError: The column's type is not that of labels, or too few of its values are labels.
     """
-    column_type = column.type
-    if pa.types.is_dictionary(column_type):
-        column = column.cast(column_type.value_type)
-        column_type = column.type
-    if pa.types.is_floating(column_type):
-        column = pc.if_else(pc.is_nan(column), None, column)
-    if pa.types.is_boolean(column_type) or pa.types.is_integer(column_type) or pa.types.is_floating(column_type):
-        return _parse_booleans(column, source)
-    if not (
-        pa.types.is_string(column_type)
-        or pa.types.is_large_string(column_type)
-        or pa.types.is_string_view(column_type)
-        or pa.types.is_null(column_type)
-    ):
-        raise InputError(errors.COLUMN_TYPE, column=source.column, type=column_type, forms=_list_words())
-    unknown = sorted({str(v) for v in pc.unique(column).to_pylist() if v is not None} - set(LABEL_WORDS) - source.ignore)
-    if unknown:
+    counts = LabelCounts()
+    understood = understand_labels(column, replace(source, counts=counts))
+    check_understood(source.column, sum(label is not None for label in understood), counts, str(column.type))
+    return [to_label(label) for label in understood]
+
+
+def to_label(understood: str | None) -> Label | None:
+    """Return the label of a result of `understand_labels`; None for unsure."""
+    return None if understood in (None, UNSURE) else Label(understood)
+
+
+def check_understood(column: str, understood: int, counts: LabelCounts, type_name: str = "text") -> None:
+    """Check that enough values of a column are labels.
+
+    Raises:
+        InputError: More values have no meaning than are labels.
+    """
+    unknown = sum(counts.unknown.values())
+    if unknown and understood < MIN_UNDERSTOOD_SHARE * (understood + unknown):
         raise InputError(
-            errors.UNKNOWN_VALUES, column=source.column, type=column_type, values=summarize_values(unknown), forms=_list_words()
+            errors.UNKNOWN_VALUES,
+            column=column,
+            type=type_name,
+            understood=understood,
+            unknown=unknown,
+            values=summarize_values(counts.unknown),
+            forms=list_label_words(),
         )
-    return [None if v is None or v in source.ignore else LABEL_WORDS[v] for v in column.to_pylist()]
 
 
-def is_review_file(uri: str) -> bool:
-    """Return whether a file, by its name, is JSON Lines of reviewers or an export of Label Studio."""
-    return uri.lower().endswith(REVIEW_SUFFIXES)
+def true_is_correct(column: str, true_means: str | None) -> bool:
+    """Return whether true in a column means that a response is correct."""
+    if true_means is not None:
+        return true_means == SUPPORTED
+    return not _WRONG_NAMES & set(re.findall(r"[a-z]+", column.lower()))
+
+
+def list_label_words() -> str:
+    """List the usual labels, for messages."""
+    return "correct or supported, partial, wrong or hallucinated or unsupported, unsure, true and false, yes and no, 1 and 0"
+
+
+def _words_of_column(name: str, true_means: str | None) -> Mapping[str, str]:
+    positive, negative = (Label.CORRECT, Label.WRONG) if true_is_correct(name, true_means) else (Label.WRONG, Label.CORRECT)
+    return {**LABEL_WORDS, **dict.fromkeys(TRUE_WORDS, positive), **dict.fromkeys(FALSE_WORDS, negative)}
+
+
+def _value_to_word(value: Any) -> str | None:
+    """Return a value in lower case; None for no value."""
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return " ".join(str(value).lower().split()) or None
+
+
+def is_supported(value: Any) -> bool | None:
+    """Return whether the `supported` of a sentence label means that the sentence is supported; None if it is unknown."""
+    label = to_label(_words_of_column("supported", None).get(_value_to_word(value) or ""))
+    return None if label is None else label is Label.CORRECT
 
 
 def compute_sentence_truth(
@@ -122,26 +232,9 @@ def compute_sentence_truth(
     for start, end in spans:
         valid = (part for part in labels if part and part["start"] is not None and part["end"] is not None)
         overlapping = [part for part in valid if part["start"] < end and start < part["end"]]
-        supported = [part.get("supported", False) for part in overlapping]
+        supported = [is_supported(part["supported"]) if "supported" in part else False for part in overlapping]
         if False in supported:
             truth.append(False)
         else:
             truth.append(True if are_spans or True in supported else None)
     return truth
-
-
-def _parse_booleans(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[Label | None]:
-    meaning = source.true_means or TRUE_MEANS.get(source.column.lower().removeprefix("is_"))
-    if meaning is None:
-        raise InputError(
-            errors.TRUE_MEANS_UNKNOWN, column=source.column, type=column.type, supported=SUPPORTED, hallucinated=HALLUCINATED
-        )
-    values = column.to_pylist()
-    invalid = sorted({str(v) for v in values if v is not None and v not in (0, 1)})
-    if invalid:
-        raise InputError(errors.NUMBERS_NOT_BOOLEAN, column=source.column, values=", ".join(invalid[:10]))
-    return [None if v is None else Label.CORRECT if bool(v) == (meaning == SUPPORTED) else Label.WRONG for v in values]
-
-
-def _list_words() -> str:
-    return ", ".join(LABEL_WORDS)

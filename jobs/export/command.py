@@ -7,12 +7,13 @@ from functools import partial
 from itertools import chain
 
 from ragassay.jobs.export import errors
-from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, make_parquet_examples, make_trl_examples
+from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, TRL_SCHEMA, make_examples, make_trl_examples
 from ragassay.jobs.export.flagged import FLAGGED_SCHEMA, list_flagged_sentences
-from ragassay.jobs.export.pairs import make_pairs
-from ragassay.jobs.export.reviewers import make_argilla_records, make_label_studio_tasks
+from ragassay.jobs.export.pairs import PAIR_SCHEMA, make_pairs
+from ragassay.jobs.export.reviewers import TASK_SCHEMA, make_argilla_records, make_label_studio_tasks
 from ragassay.jobs.export.rows import ExportOptions, ExportTally, Row, RowReader, read_scored_rows
-from ragassay.jobs.export.write import write_json, write_jsonl, write_parquet
+from ragassay.jobs.export.verdicts import VERDICT_SCHEMA, list_verdicts
+from ragassay.jobs.export.write import FILE_SUFFIXES, check_suffix, write_rows
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import verify_unchanged
 from ragassay.jobs.storage.folder import Folder
@@ -21,17 +22,19 @@ from ragassay.pipeline.errors import ConfigError, OutputError
 
 
 class ExportFormat(StrEnum):
-    """Format of an export."""
+    """What the rows of an export contain. The suffix of the file decides how they are written."""
 
+    VERDICTS = "verdicts"
     MESSAGES = "messages"
-    PARQUET = "parquet"
+    EXAMPLES = "examples"
     DPO = "dpo"
     FLAGGED = "flagged"
     LABEL_STUDIO = "label-studio"
     ARGILLA = "argilla"
 
 
-REVIEW_FORMATS = {ExportFormat.FLAGGED, ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
+TOOL_FORMATS = {ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
+REVIEW_FORMATS = {ExportFormat.VERDICTS, ExportFormat.FLAGGED, ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,14 @@ def export(
 ) -> ExportResult:
     """Write rows of `scored/` into one file in a format, whole or not at all.
 
-    `messages` and `parquet` contain the supported responses. `dpo` contains a pair for each hallucinated response: it is
-    rejected, and the best-scored supported response to the same question and context is chosen. `flagged` contains every
-    flagged sentence, with an empty column `supported` for reviewers. `label-studio` and `argilla` contain the responses with a
-    flagged sentence, and all their sentences as spans with RAGAssay's verdict.
+    `verdicts` contains every response. `messages` and `examples` contain the supported ones. `dpo` contains a pair for each
+    hallucinated response: it is rejected, and the best-scored supported response to the same question and context is chosen.
+    `flagged` contains every flagged sentence, with an empty column `supported` for reviewers. `label-studio` and `argilla`
+    contain the responses with a flagged sentence, and all their sentences as spans with RAGAssay's verdict.
 
     Args:
         output: A finalized output folder.
-        dest: File to write, a path or an object-store URI; JSON lines are compressed if it ends in `.gz`.
+        dest: File to write, a path or an object-store URI; its suffix decides how rows are written, see `jobs.export.write`.
         export_format: The format.
         system: System message to put first.
         context_in_prompt: Whether the prompt contains the passages.
@@ -84,18 +87,19 @@ def export(
             same; the best-scored response stays. It is exact up to 1,024 words, and an estimate above.
 
     Raises:
-        ConfigError: An option is out of range, or does not apply to this format.
+        ConfigError: An option is out of range, or does not apply to this format, or the suffix of the file is unknown.
         OutputError: There are no verdicts, there is nothing to write, or the file exists or can't be written.
     """
     options = ExportOptions(system, context_in_prompt, only_clean, near_duplicates)
     _check_options(export_format, options)
     target = prepare_new_file(dest, output)
+    check_suffix(dest, (".json",) if export_format in TOOL_FORMATS else FILE_SUFFIXES)
     read, tally = partial(read_scored_rows, open_scored(output).require_verdicts()), ExportTally()
     made_rows = _MAKERS[export_format](read, options, tally)
     first = next(made_rows, None)
     if first is None:
         raise _nothing_to_write(output, export_format, tally)
-    written = _WRITERS[export_format](target, chain([first], made_rows, verify_unchanged(output)))
+    written = write_rows(target, chain([first], made_rows, verify_unchanged(output)), _SCHEMAS[export_format])
     return ExportResult(written, tally.supported, dict(tally.omitted), tally.used)
 
 
@@ -103,7 +107,7 @@ def _check_options(export_format: ExportFormat, options: ExportOptions) -> None:
     similarity = options.near_duplicates
     if similarity is not None and not 0 < similarity <= 1:
         raise ConfigError(errors.SIMILARITY_OUT_OF_RANGE, similarity=similarity)
-    if similarity is not None and export_format not in (ExportFormat.MESSAGES, ExportFormat.PARQUET):
+    if similarity is not None and export_format not in (ExportFormat.MESSAGES, ExportFormat.EXAMPLES):
         raise ConfigError(errors.NO_NEAR_DUPLICATES, format=export_format)
     if export_format in REVIEW_FORMATS and (options.system is not None or not options.context_in_prompt or options.only_clean):
         raise ConfigError(errors.PROMPT_OPTIONS)
@@ -125,18 +129,19 @@ def _nothing_to_write(output: Folder, export_format: ExportFormat, tally: Export
 
 
 _MAKERS: dict[ExportFormat, Callable[[RowReader, ExportOptions, ExportTally], Iterator[Row]]] = {
+    ExportFormat.VERDICTS: list_verdicts,
     ExportFormat.MESSAGES: make_trl_examples,
-    ExportFormat.PARQUET: make_parquet_examples,
+    ExportFormat.EXAMPLES: make_examples,
     ExportFormat.DPO: make_pairs,
     ExportFormat.FLAGGED: list_flagged_sentences,
     ExportFormat.LABEL_STUDIO: make_label_studio_tasks,
     ExportFormat.ARGILLA: make_argilla_records,
 }
-_WRITERS: dict[ExportFormat, Callable[[Folder, Iterator[Row]], int]] = {
-    ExportFormat.MESSAGES: write_jsonl,
-    ExportFormat.PARQUET: partial(write_parquet, schema=EXAMPLE_SCHEMA),
-    ExportFormat.DPO: write_jsonl,
-    ExportFormat.FLAGGED: partial(write_parquet, schema=FLAGGED_SCHEMA),
-    ExportFormat.LABEL_STUDIO: write_json,
-    ExportFormat.ARGILLA: write_json,
+_SCHEMAS = {
+    ExportFormat.VERDICTS: VERDICT_SCHEMA,
+    ExportFormat.MESSAGES: TRL_SCHEMA,
+    ExportFormat.EXAMPLES: EXAMPLE_SCHEMA,
+    ExportFormat.DPO: PAIR_SCHEMA,
+    ExportFormat.FLAGGED: FLAGGED_SCHEMA,
+    **dict.fromkeys(TOOL_FORMATS, TASK_SCHEMA),
 }

@@ -8,12 +8,12 @@ SIMILARITY_OUT_OF_RANGE = Message(
 )
 NO_NEAR_DUPLICATES = Message(
     "export.no-near-duplicates",
-    "near duplicates can't be removed from {format}, only from messages and parquet: drop the option",
+    "near duplicates can't be removed from {format}, only from messages and examples: drop the option",
 )
 PROMPT_OPTIONS = Message(
     "export.options-of-flagged",
-    "exports for reviewers have no prompts and always contain flagged sentences: drop the options for system, context and "
-    "clean",
+    "verdicts and exports for reviewers have no prompts and contain flagged sentences: drop the options for system, context "
+    "and clean",
 )
 NO_ROWS = Message("export.no-rows", "output {output}: scored/ has no rows: run `ragassay finalize {output}` first")
 NOTHING_PASSES = Message(

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ragassay.jobs.export.rows import (
+    MESSAGES_TYPE,
     NEAR_DUPLICATE,
+    PROVENANCE_TYPE,
     SCALARS,
     TEXTS,
     ExportOptions,
@@ -22,11 +24,9 @@ from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.pipeline.text.near_duplicates import ShingleHashes, find_near_duplicates, hash_shingles
 from ragassay.schemas.columns import SUPPORTED
 
-MESSAGE_TYPE = pa.struct([("role", pa.string()), ("content", pa.string())])
-
 EXAMPLE_SCHEMA = pa.schema(
     [
-        ("messages", pa.list_(MESSAGE_TYPE)),
+        ("messages", MESSAGES_TYPE),
         ("question", pa.string()),
         ("context", pa.list_(pa.string())),
         ("response", pa.string()),
@@ -38,8 +38,10 @@ EXAMPLE_SCHEMA = pa.schema(
     ]
 )
 
+TRL_SCHEMA = pa.schema([("messages", MESSAGES_TYPE), ("score", pa.float64()), ("provenance", PROVENANCE_TYPE)])
 
-def make_parquet_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+
+def make_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
     """Make an example with messages from each row that passes."""
     similarity = options.near_duplicates
     repeated = set() if similarity is None else _find_near_duplicates(read, options, similarity)
@@ -50,13 +52,15 @@ def make_parquet_examples(read: RowReader, options: ExportOptions, tally: Export
             tally.omitted[reason] += 1
             continue
         tally.used += 1
-        yield {**row, "messages": [*make_prompt_messages(row, options), make_response_message(row)]}
+        example = {**row, "score": finite_or_none(row["score"]), "threshold": finite_or_none(row["threshold"])}
+        example["messages"] = [*make_prompt_messages(row, options), make_response_message(row)]
+        yield {name: example[name] for name in EXAMPLE_SCHEMA.names}
 
 
 def make_trl_examples(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
     """Make examples in TRL's conversational format."""
-    for row in make_parquet_examples(read, options, tally):
-        yield {"messages": row["messages"], "score": finite_or_none(row["score"]), "provenance": make_provenance(row)}
+    for row in make_examples(read, options, tally):
+        yield {"messages": row["messages"], "score": row["score"], "provenance": make_provenance(row)}
 
 
 def _find_near_duplicates(read: RowReader, options: ExportOptions, similarity: float) -> set[int]:

@@ -11,7 +11,7 @@ from ragassay.jobs.evaluation.compare_members import read_member_limits
 from ragassay.jobs.evaluation.explanation_quality import JUDGMENT_SCHEMA
 from ragassay.jobs.evaluation.labels import Label
 from ragassay.jobs.export.rows import read_scored_rows
-from ragassay.jobs.export.write import write_parquet
+from ragassay.jobs.export.write import check_suffix, write_rows
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import verify_unchanged
 from ragassay.jobs.second_pass.explain import errors
@@ -96,12 +96,13 @@ def check_target_files(output: Folder, strategy: str, feedback: str | None, revi
     """Check the files to write before the model is asked.
 
     Raises:
-        ConfigError: The strategy has no opinions.
+        ConfigError: The strategy has no opinions, or a suffix is unknown.
         OutputError: A file is inside the output's own data, or can't be written.
     """
     if feedback is not None and strategy == Strategy.VANILLA:
         raise ConfigError(errors.NO_OPINIONS)
     for dest in filter(None, [feedback, review]):
+        check_suffix(dest)
         check_outside_output(output, open_folder(dest), dest)
         check_writable(open_folder(dest), dest)
 
@@ -128,15 +129,11 @@ def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str)
                 if entry["consistent"] is not None
             ]
             if opinions:
-                yield {
-                    **row,
-                    "label": _response_label(opinions, len(entries)),
-                    "sentence_labels": opinions,
-                    "weak": True,
-                    "labeled_by": model,
-                }
+                label = _response_label(opinions, len(entries))
+                values = {**row, "label": label, "sentence_labels": opinions, "weak": True, "labeled_by": model}
+                yield {name: values[name] for name in FEEDBACK_SCHEMA.names}
 
-    return write_parquet(open_folder(dest), chain(labels(), verify_unchanged(output)), FEEDBACK_SCHEMA)
+    return write_rows(open_folder(dest), chain(labels(), verify_unchanged(output)), FEEDBACK_SCHEMA)
 
 
 def write_judgment_file(output: Folder, strategy: str, dest: str) -> int:
@@ -154,9 +151,10 @@ def write_judgment_file(output: Folder, strategy: str, dest: str) -> int:
             for entry in entries:
                 if entry["status"] == AnswerStatus.OK:
                     text = row["sentences"][entry["sentence"]]["text"]
-                    yield {**row, **entry, "strategy": strategy, "text": text, "inconsistent": None}
+                    values = {**row, **entry, "strategy": strategy, "text": text, "inconsistent": None}
+                    yield {name: values[name] for name in JUDGMENT_SCHEMA.names}
 
-    return write_parquet(open_folder(dest), chain(explanations(), verify_unchanged(output)), JUDGMENT_SCHEMA)
+    return write_rows(open_folder(dest), chain(explanations(), verify_unchanged(output)), JUDGMENT_SCHEMA)
 
 
 def _response_label(labels: list[dict[str, Any]], flagged: int) -> str | None:

@@ -14,6 +14,7 @@ from ragassay.jobs.export.rows import (
     Row,
     RowReader,
 )
+from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.schemas.columns import SUPPORTED, is_flagged
 
 FLAGGED_SCHEMA = pa.schema(
@@ -50,5 +51,11 @@ def list_flagged_sentences(read: RowReader, options: ExportOptions, tally: Expor
             continue
         tally.used += 1
         for i, sentence in flagged:
-            scores = {"sentence": i, "sentence_score": sentence["score"], "response_score": row["score"], "supported": None}
-            yield {**row, **scores, **{name: sentence[name] for name in ("text", "start", "end", "probability")}}
+            scores = {
+                "sentence": i,
+                "sentence_score": finite_or_none(sentence["score"]),
+                "response_score": finite_or_none(row["score"]),
+                "supported": None,
+            }
+            values = {**row, **scores, **{name: sentence[name] for name in ("text", "start", "end", "probability")}}
+            yield {name: values[name] for name in FLAGGED_SCHEMA.names}

@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 
+import pyarrow as pa
+
 from ragassay.jobs.export.rows import (
+    MESSAGES_TYPE,
     NO_CHOSEN,
     NO_QUESTION,
     NO_REJECTED,
     NOT_BEST,
+    PROVENANCE_TYPE,
     SAME_TEXT,
     SCALARS,
     TEXTS,
@@ -27,6 +31,14 @@ from ragassay.jobs.export.rows import (
 )
 from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
+
+PAIR_SCHEMA = pa.schema(
+    [
+        *((name, MESSAGES_TYPE) for name in ("prompt", "chosen", "rejected")),
+        *((name, pa.float64()) for name in ("chosen_score", "rejected_score")),
+        ("provenance", pa.struct([("chosen", PROVENANCE_TYPE), ("rejected", PROVENANCE_TYPE)])),
+    ]
+)
 
 
 @dataclass

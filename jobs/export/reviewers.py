@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from ragassay.jobs.export.rows import (
     NO_FLAGGED_SENTENCE,
     NOT_SCORED,
@@ -16,6 +18,9 @@ from ragassay.jobs.export.rows import (
 from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.schemas.columns import SUPPORTED, is_flagged
 from ragassay.schemas.review import ReviewLabel
+
+TASK_SCHEMA = pa.schema([])
+"""Tasks and records are nested: they are written as JSON only, which needs no schema."""
 
 LABEL_FIELD = "sentences"
 """Name of the labels: the Labels tag of Label Studio, the span question of Argilla."""

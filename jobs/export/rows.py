@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+import pyarrow as pa
+
 from ragassay.jobs.output.scored_dataset import ScoredDataset, finite_or_none
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
@@ -22,6 +24,11 @@ SAME_TEXT = "same text as the other response"
 
 SCALARS = ["row_id", "score", "probability", "verdict", "threshold", "flagged_sentences", "run_id"]
 TEXTS = ["question", "context", "response"]
+
+MESSAGES_TYPE = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+PROVENANCE_TYPE = pa.struct(
+    [("row_id", pa.string()), ("partition", pa.string()), ("run_id", pa.string()), ("threshold", pa.float64())]
+)
 
 Row = dict[str, Any]
 

@@ -179,7 +179,5 @@ def _next_commands(findings: Findings, path: str) -> Iterator[str]:
     logs, job = shlex.quote(findings.files.uri), shlex.quote(path)
     yield f"check the cost  ragassay plan {logs} --config {job}"
     yield f"run it          ragassay run {logs} audit/ --config {job}"
-    for name, needs_meaning in list(findings.labels.items())[:1]:
-        if needs_meaning:
-            yield f"set the labels  evaluation.true_means in {job}: supported or hallucinated"
+    for name in findings.labels[:1]:
         yield f"evaluate it     ragassay evaluate audit/ --label {shlex.quote(name)} --config {job}"

@@ -1,7 +1,7 @@
 """Inspect logs: collect all facts from which the job file is written."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from ragassay.jobs.init.names import (
 from ragassay.jobs.init.sample_columns import Column, mean, read_columns
 from ragassay.jobs.input import Logs, check_row_ids, find_logs
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.columns import SUPPORTED, passthrough_name
+from ragassay.schemas.columns import passthrough_name
 
 MIN_QUESTION_SHARE = 0.5  # share of rows with a question below which only members without questions are used
 CHARS_PER_TOKEN = 4  # approximately, in English
@@ -46,7 +46,7 @@ class Findings:
         slices: Columns for `--slice`, by their names in an output.
         preset: Tool that wrote the traces; None for logs.
         choices: Chosen columns of logs: question, context and response, or messages; and row_id.
-        labels: Columns with labels, by their names in an output -> whether `evaluation.true_means` must be set.
+        labels: Columns with labels, by their names in an output.
     """
 
     files: Logs
@@ -59,7 +59,7 @@ class Findings:
     slices: Sequence[str]
     preset: str | None = None
     choices: Sequence[ColumnChoice] = ()
-    labels: Mapping[str, bool] = field(default_factory=dict)
+    labels: Sequence[str] = ()
 
 
 def describe_size(files: Logs) -> str:
@@ -155,19 +155,18 @@ def _choose_row_id(logs: Logs, rows: int, columns: Sequence[Column], used_column
     return ColumnChoice("row_id", None, [reason])
 
 
-def _find_labels(columns: Sequence[Column]) -> dict[str, bool]:
+def _find_labels(columns: Sequence[Column]) -> list[str]:
     """Return the columns with labels of responses that `evaluate` accepts."""
-    labels: dict[str, bool] = {}
+    labels = []
     for column in columns:
         values = [value for value in column.values if value is not None]
         if not values or not set(LABEL_WORDS) & set(split_name(column.name)):
             continue
-        for meaning in (SUPPORTED, None):
-            try:
-                parse_labels(pa.array(values), LabelSource(column.name, meaning))
-            except (InputError, pa.ArrowException):
-                continue
-            labels[passthrough_name(column.name)] = meaning is not None
+        try:
+            parse_labels(pa.array(values), LabelSource(column.name))
+        except (InputError, pa.ArrowException):
+            continue
+        labels.append(passthrough_name(column.name))
     return labels
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.display.quoted import quote_value
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, Label, LabelSource, compute_sentence_truth, parse_labels
+from ragassay.jobs.input.passages import read_passages
 from ragassay.jobs.input.user_table import read_user_table
 from ragassay.jobs.training import errors
 from ragassay.jobs.training.reviewed import read_reviewed_log
@@ -107,7 +108,7 @@ def read_examples(
         None,
     )
     sentence_labels = table[sentence_column].to_pylist() if sentence_column else [None] * len(table)
-    texts = [table[name].to_pylist() for name in (columns.question, columns.context, columns.response)]
+    texts = [table[columns.question].to_pylist(), _read_contexts(table, columns), table[columns.response].to_pylist()]
     optional_values = [_read_optional_column(uri, table, name) for name in OPTIONAL_COLUMNS]
     single_units: dict[ExampleKey, LabeledExample] = {}
     variants: list[tuple[ExampleKey, ExampleKey]] = []
@@ -117,7 +118,7 @@ def read_examples(
     for question, context, response, label, row_sentence_labels, weight, smoothing, original in zip(
         *texts, labels, sentence_labels, *optional_values, strict=True
     ):
-        passages = tuple(p for p in ([context] if isinstance(context, str) else context or []) if p)
+        passages = tuple(p for p in context or [] if p)
         spans = split_sentences(nlp, [response or ""])[0]
         is_labeled = label is not None or (source.file and row_sentence_labels)  # reviewers may label single sentences
         if not is_labeled or not passages or not spans:
@@ -217,6 +218,12 @@ def split_large_groups(groups: Sequence[ContextGroup], limit: int) -> list[Conte
             part.tokens = tokens
         result.append(part)
     return result
+
+
+def _read_contexts(table: pa.Table, columns: Columns) -> list[list[str | None] | None]:
+    """Read the passages of all rows; a context may be a text or JSON, as in a run."""
+    chunks = [read_passages(chunk, columns.passage_separator).context for chunk in table[columns.context].chunks]
+    return [passages for chunk in chunks for passages in chunk.to_pylist()]
 
 
 def _make_units(prompts: Sequence[tuple[int, ...]], truths: Sequence[bool | None], label: Label) -> list[LabeledExample]:

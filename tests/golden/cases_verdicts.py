@@ -57,7 +57,7 @@ EXPORTS = tuple(
     f"export {{out}} {{dir}}/{name} --format {form}"
     for name, form in (
         ("messages.jsonl", "messages --system 'Be brief.'"), ("bare.jsonl", "messages --no-context --clean"),
-        ("rows.parquet", "parquet"), ("pairs.jsonl", "dpo"), ("flagged.parquet", "flagged"),
+        ("rows.parquet", "examples"), ("verdicts.csv", "verdicts"), ("pairs.jsonl", "dpo"), ("flagged.parquet", "flagged"),
         ("near.jsonl", "messages --near-duplicates 0.5"), ("tasks.json", "label-studio"), ("records.json", "argilla"),
     )
 )  # fmt: skip
@@ -101,6 +101,6 @@ CASES = (
     Case("missing_output", copy_shared, tuple(
         Command(line, 1) for line in (
             "finalize {dir}/none --config {job}", "report {dir}/none", "drift {dir}/none",
-            "export {dir}/none {dir}/x --format dpo",
+            "export {dir}/none {dir}/x.jsonl --format dpo",
         ))),
 )  # fmt: skip

@@ -167,7 +167,7 @@ def test_a_second_run_skips_all_rows_under_any_spelling_of_the_input(corpus_run:
         ["compare", "--by", "tenant"],
         ["drift"],
         ["report", "--label", "label", "--slice", "tenant", "--out", "page.html"],
-        *(["export", f"{form}.out", "--format", form] for form in ("messages", "parquet", "dpo", "flagged")),
+        *(["export", f"{form}.jsonl", "--format", form] for form in ("messages", "examples", "dpo", "flagged")),
         ["finalize"],
     ],
     ids=" ".join,

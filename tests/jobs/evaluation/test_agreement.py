@@ -11,6 +11,7 @@ from tests.jobs.conftest import invoke, read_rows
 from tests.raises import fails
 
 S, U, N = "supported", "unsupported", "unsure"
+WORDS = {S: "correct", U: "wrong", N: "unsure"}
 
 
 def write(path: Path, reviewer: str | None, label_of_row: dict[str, str], **more: Any) -> Path:
@@ -36,7 +37,9 @@ def test_agreement_prints_kappa_and_writes_disagreements(scored: Path, tmp_path:
     disagreements = [json.loads(line) for line in (tmp_path / "talk.jsonl").read_text().splitlines()]
     assert {row["row_id"] for row in disagreements} == {i for i in ids if first[i] != second[i]}
     response = {row["row_id"]: row["response"] for row in rows}
-    assert all(row["labels"] == {"ana": first[row["row_id"]], "ben": second[row["row_id"]]} for row in disagreements)
+    assert all(
+        row["labels"] == {"ana": WORDS[first[row["row_id"]]], "ben": WORDS[second[row["row_id"]]]} for row in disagreements
+    )
     assert all(row["text"] == response[row["row_id"]] and row["partition"] == day for row in disagreements)
 
 
@@ -46,7 +49,11 @@ def test_every_pair_of_reviewers_is_compared(tmp_path: Path) -> None:
     files = [write(tmp_path / f"{reviewer}.jsonl", reviewer, {"x": label}, **span) for reviewer, label in labels.items()]
     done = invoke("agreement", *files, "--out", tmp_path / "talk.jsonl")
     assert done.returncode == 0 and all(pair in done.stdout for pair in ("ana       ben", "ana       eve", "ben       eve"))
-    assert json.loads((tmp_path / "talk.jsonl").read_text()) == {"row_id": "x", **span, "labels": labels}
+    assert json.loads((tmp_path / "talk.jsonl").read_text()) == {
+        "row_id": "x",
+        **span,
+        "labels": {reviewer: WORDS[label] for reviewer, label in labels.items()},
+    }
 
 
 def test_unnamed_reviewers_are_distinguished_by_file(tmp_path: Path) -> None:
@@ -60,10 +67,10 @@ def test_unnamed_reviewers_are_distinguished_by_file(tmp_path: Path) -> None:
     [
         (["a.jsonl"], "labels.one-reviewer"),
         (["empty.jsonl"], "labels.one-reviewer"),
-        (["a.jsonl", "b.parquet"], "labels.no-review-lines"),
+        (["a.jsonl", "b.parquet"], "path.missing"),
         (["a.jsonl", "b.jsonl", "--out", "a.jsonl"], "path.exists"),
         (["a.jsonl", "b.jsonl", "--out", "./a.jsonl"], "path.exists"),
-        (["a.jsonl", "none.jsonl"], "labels.no-file"),
+        (["a.jsonl", "none.jsonl"], "path.missing"),
     ],
 )
 def test_unusable_files_are_refused(tmp_path: Path, arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,7 @@ def test_attack_an_impossible_probability_is_refused(
     scored: Path, rows: list[dict[str, Any]], tmp_path: Path, probability: float
 ) -> None:
     lines = [*lines_of(rows[:3], inclusion_probability=0.5), *lines_of(rows[3:4], inclusion_probability=probability)]
-    with raises("labels.wrong-line", line=4):
+    with raises("labels.probability-out-of-range"):
         estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
     table = [{**line, "label": "correct", "inclusion_probability": line["inclusion_probability"]} for line in lines]
     pq.write_table(pa.Table.from_pylist(table), tmp_path / "r.parquet")

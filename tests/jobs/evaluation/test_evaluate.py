@@ -145,7 +145,7 @@ def test_where_selects_rows(scored_once: Path) -> None:
         (LabelSource("tenant"), {}, "labels.unknown-values"),
         (LabelSource("label", ignore=frozenset({"correct"})), {}, "labels.one-kind"),
         (LabelSource("label", ignore=frozenset({"correct", "partial", "wrong"})), {}, "labels.none"),
-        (LabelSource("score"), {}, "labels.true-unclear"),
+        (LabelSource("score"), {}, "labels.unknown-values"),
         (LabelSource("verdict"), {}, "labels.own-column"),
         (LabelSource("label", sentence_column="members"), {}, "labels.no-sentence-labels"),
     ],

@@ -28,6 +28,13 @@ C, P, W = Label.CORRECT, Label.PARTIAL, Label.WRONG
         ("is_hallucinated", [1, 0], [W, C]),
         ("supported", [1.0, float("nan"), 0.0], [C, None, W]),
         ("label", pa.nulls(2), [None, None]),
+        ("verdict_ok", [True, False], [C, W]),
+        (
+            "quality",
+            [" Correct", "WRONG", "Unsure", "yes", "no", "1", "0", "partly correct", ""],
+            [C, W, None, C, W, C, W, P, None],
+        ),
+        ("is_hallucinated", ["TRUE", "no", "correct", "1.5", "wrong"], [W, C, C, None, W]),
     ],
 )
 def test_labels_are_parsed(name: str, values: Any, expected: list[Label | None]) -> None:
@@ -43,20 +50,14 @@ def test_true_means_and_ignored_values_are_options() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([True], "labels.true-unclear"),
-        ([0, 2], "labels.true-unclear"),
-        (["correct", "mostly fine"], "labels.unknown-values"),
+        ([2, 3, 1], "labels.unknown-values"),
+        (["correct", "mostly fine", "fine"], "labels.unknown-values"),
         ([[1]], "labels.column-type"),
     ],
 )
 def test_columns_that_are_not_labels_are_refused(values: list[Any], message: str) -> None:
     with raises(message):
         parse_labels(pa.array(values), LabelSource("quality"))
-
-
-def test_numbers_must_be_0_or_1() -> None:
-    with raises("labels.odd-numbers", values="0.5"):
-        parse_labels(pa.array([0.5, 1.0]), LabelSource("hallucinated"))
 
 
 def test_sentence_truth_comes_from_labels_or_spans() -> None:
@@ -91,7 +92,8 @@ def test_a_file_may_have_a_row_per_response(tmp_path: Path) -> None:
 def test_a_file_may_have_a_row_per_sentence(tmp_path: Path) -> None:
     source = write_reviewed(
         tmp_path / "r.parquet",
-        partition=["d"] * 5, row_id=["a", "a", "b", "b", "c"], start=[0, 5, 0, 5, 0], end=[4, 9, 4, 9, 4],
+        partition=["d"] * 5, sentence_score=[0.1] * 5, row_id=["a", "a", "b", "b", "c"],
+        start=[0, 5, 0, 5, 0], end=[4, 9, 4, 9, 4],
         supported=[True, False, True, None, True],
     )  # fmt: skip
     assert read_rows_of_labels(source) == [
@@ -138,11 +140,17 @@ def test_every_form_gives_the_same_table(scored: Path, tmp_path: Path) -> None:
 def test_invalid_label_files_are_refused(tmp_path: Path) -> None:
     with raises("path.missing"):
         read_labels(LabelSource("x", file=str(tmp_path / "none.parquet")))
-    with raises("path.lacks-columns", columns="row_id"):
-        read_labels(write_reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))
-    with raises("labels.contradiction", label="correct", other_label="wrong", item="row 'a'"):
+    with raises("labels.no-id-column", known="key, supported"):
+        read_labels(write_reviewed(tmp_path / "a.parquet", key=["a"], supported=[True]))
+    with raises("labels.no-label-column", known="row_id, comment"):
+        read_labels(write_reviewed(tmp_path / "a.parquet", row_id=["a"], comment=["x"]))
+    with raises("labels.half-a-span"):
+        read_labels(write_reviewed(tmp_path / "a.parquet", row_id=["a"], start=[1], end=[None], supported=[True]))
+    with raises("labels.wrong-value", column="end"):
+        read_labels(write_reviewed(tmp_path / "a.parquet", row_id=["a"], start=[5], end=[5], supported=[True]))
+    with raises("labels.contradiction", items=1, example="row 'a' (correct, wrong)"):
         read_labels(write_reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))
-    with raises("labels.contradiction", item="the sentence 0 to 4 of row 'a'"):
+    with raises("labels.contradiction", example="the sentence 0 to 4 of row 'a' (correct, wrong)"):
         read_labels(
             write_reviewed(tmp_path / "c.parquet", row_id=["a", "a"], start=[0, 0], end=[4, 4], supported=[True, False])
         )
@@ -154,7 +162,7 @@ SECRET = "The patient of room 12 heard about the diagnosis on Monday."
 @pytest.mark.parametrize(
     ("values", "names", "hides"),
     [
-        ([SECRET, "correct"], "1 distinct value, texts of up to 59", "patient"),
+        ([SECRET], "1 distinct value, texts of up to 59", "patient"),
         ([SECRET, "Yes.", "No."], "3 distinct values, texts of up to 59 characters", "Yes."),
         (["good", "bad", None], "2 distinct values: 'bad', 'good'", "None"),
         ([f"v{n}" for n in range(9)], "9 distinct values: 'v0', 'v1', 'v2', 'v3', 'v4', …", "v5"),
@@ -172,7 +180,7 @@ def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Pat
     rows = [{"row_id": SECRET * 2, "label": label, "inclusion_probability": 0.5} for label in ("correct", "wrong")]
     source = LabelSource("label", file=str(tmp_path / "labels.parquet"))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "labels.parquet")
-    with raises("labels.contradiction", label="correct", other_label="wrong", item="row a text of 118 characters") as twice:
+    with raises("labels.contradiction", example="row a text of 118 characters (correct, wrong)") as twice:
         read_labels(source)
     pq.write_table(pa.Table.from_pylist([{**rows[0], "inclusion_probability": SECRET}]), tmp_path / "labels.parquet")
     with raises("labels.probability-out-of-range", value="a text of 59 characters") as not_a_number:
@@ -180,9 +188,9 @@ def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Pat
     lines = tmp_path / "labels.jsonl"
     read_rows_of_labels = [{"row_id": SECRET * 2, "label": label, "reviewer": label} for label in ("supported", "unsupported")]
     lines.write_text("".join(json.dumps(line) + "\n" for line in read_rows_of_labels))
-    with raises("labels.reviewers-disagree") as disagreeing:
+    with raises("labels.contradiction") as disagreeing:
         read_labels(replace(source, file=str(lines)))
     lines.write_text(f'{{"row_id": "a", "label": "{SECRET}"}}\n')
-    with raises("labels.wrong-line", line=1) as not_a_label:
+    with raises("labels.unknown-values") as not_a_label:
         read_labels(replace(source, file=str(lines)))
     assert not [error for error in (twice, not_a_number, disagreeing, not_a_label) if "patient" in str(error.value)]

@@ -72,36 +72,40 @@ def test_the_latest_label_counts(tmp_path: Path) -> None:
         make_line("a", "unsupported", **early),
         make_line("b", "supported"),
         make_line("b", "unsupported"),  # at the same time
-        {"row_id": "c", "label": "unsupported"},
+        {"row_id": "c", "label": "unsupported"},  # a contradiction: no name and no time
         {"row_id": "c", "label": "supported"},
         make_line("d", "supported"),
         make_line("d", "unsure", reviewer="ben"),
     )
-    assert labels_of(source) == {"a": C, "b": W, "c": C, "d": C}
+    assert labels_of(source) == {"a": C, "b": W, "c": None, "d": C}
 
 
-def test_reviewers_who_disagree_are_refused(tmp_path: Path) -> None:
+def test_items_on_which_reviewers_disagree_have_no_label_and_are_named(tmp_path: Path) -> None:
     day = {"partition": "dt=2026-11-20"}
     lines = [
-        make_line(row, label, reviewer=reviewer, **day)
-        for row in "ab"
-        for reviewer, label in (("ana", "supported"), ("ben", "unsupported"))
+        make_line(row, "unsupported" if reviewer == "ben" and row == "a" else "supported", reviewer=reviewer, **day)
+        for row in "abc"
+        for reviewer in ("ana", "ben")
     ]
-    with raises("labels.reviewers-disagree", reviewer="ana", label="supported", other="ben", other_label="unsupported"):
-        read_labels(write(tmp_path / "r.jsonl", *lines))
+    source = write(tmp_path / "r.jsonl", *lines)
+    assert labels_of(source) == {"a": None, "b": C, "c": C}
+    assert source.counts.responses == {"correct": 2}
+    assert source.counts.contradictions == ["row 'a' of partition dt=2026-11-20 (correct by ana, wrong by ben)"]
+    with raises("labels.contradiction", items=1):
+        read_labels(write(tmp_path / "r.jsonl", *lines[:2]))
 
 
 def test_unusual_and_invalid_files(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     source = LabelSource("label", file=str(path))
-    with raises("labels.no-file"):
+    with raises("path.missing"):
         read_labels(source)
     path.write_bytes(b"\xff\xfe{")
-    with raises("labels.no-json-lines"):
+    with raises("labels.unreadable"):
         read_labels(source)
-    path.write_text('{"row_id": "a", "label": "supported"}\n{"row_id": "b"', "utf-8")
-    with raises("labels.wrong-line", line=2):
-        read_labels(source)
+    source = write(path, {"row_id": "a", "label": "supported"})
+    path.write_text(path.read_text() + '{"row_id": "b"', "utf-8")
+    assert labels_of(source) == {"a": C} and source.counts.unreadable[0].startswith("line 2: invalid JSON")
     path.write_text('\ufeff{"row_id": "a\u2028\\u2029ü", "label": "unsupported"}\r\n\n  \n', "utf-8")
     assert labels_of(source) == {"a\u2028\u2029ü": W}
     path.write_text("", "utf-8")
@@ -144,7 +148,4 @@ def test_commands_read_review_lines(scored: Path, tmp_path: Path) -> None:
         done = invoke(*command, scored, "--labels", file, *resamples(tmp_path, 20))
         assert done.returncode == 0, done.stderr
     assert "label: 30 correct, 60 wrong" in invoke("calibrate", scored, "--target", "supported-f1", "--labels", file).stdout
-    done = invoke("evaluate", scored, "--labels", file, "--label", "hallucinated")
-    fails(done, "options.label-not-needed")
-    done = invoke("evaluate", scored, "--labels", str(tmp_path / "r.parquet"))
-    fails(done, "options.labels-without-label")
+    fails(invoke("evaluate", scored, "--labels", file, "--label", "hallucinated"), "labels.no-label-column")

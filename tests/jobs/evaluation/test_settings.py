@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ragassay.jobs.cli.options import make_label_source
-from ragassay.jobs.config.evaluation import EvaluationConfig
+from ragassay.jobs.config.job import make_job
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.pipeline.errors import OutputError
 from tests.jobs.conftest import invoke, write_job
@@ -22,15 +22,17 @@ SETTINGS = {
 
 
 def test_a_column_of_labels_takes_the_settings() -> None:
-    config = EvaluationConfig.model_validate(SETTINGS)
-    assert make_label_source("label", None, ["split=dev"], config) == LabelSource(
+    job = make_job({"evaluation": SETTINGS})
+    assert make_label_source("label", None, ["split=dev"], job) == LabelSource(
         "label", "hallucinated", frozenset({"unsure"}), "claims", {"split": "dev"}
     )
 
 
-def test_a_file_that_states_what_its_labels_mean_needs_no_setting() -> None:
-    config = EvaluationConfig.model_validate(SETTINGS)
-    assert make_label_source(None, "a.jsonl", None, config) == LabelSource("label", file="a.jsonl")
+def test_a_file_of_labels_takes_them_too_and_its_column_is_found() -> None:
+    job = make_job({"evaluation": SETTINGS, "input": {"csv_encoding": "cp1252"}})
+    source = make_label_source(None, "a.csv", None, job)
+    assert source is not None and (source.true_means, source.file, source.finds_column) == ("hallucinated", "a.csv", True)
+    assert source.encoding == "cp1252" and make_label_source(None, None, None, job) is None
 
 
 @pytest.mark.parametrize(

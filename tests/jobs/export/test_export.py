@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.export.command import REVIEW_FORMATS, ExportFormat, ExportResult, export
+from ragassay.jobs.input.user_table import read_user_table
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, scored_schema
@@ -128,7 +129,7 @@ def test_parquet_contains_the_same_rows(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("ragassay.jobs.output.scored_dataset.TEXT_BATCH_ROWS", 2)
     monkeypatch.setattr("ragassay.jobs.export.write.ROW_GROUP_ROWS", 2)  # read and write more than one batch
     output = write(tmp_path, *some_partitions())
-    done = export(output, str(tmp_path / "train.parquet"), ExportFormat.PARQUET, system="S")
+    done = export(output, str(tmp_path / "train.parquet"), ExportFormat.EXAMPLES, system="S")
     export(output, str(tmp_path / "train.jsonl"), ExportFormat.MESSAGES, system="S")
     assert done == ExportResult(3, 3, {"hallucinated": 1, "not scored": 1}, 3)
     file = pq.ParquetFile(tmp_path / "train.parquet")
@@ -229,7 +230,7 @@ def test_flagged_sentences_for_reviewers(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("fmt", [ExportFormat.MESSAGES, ExportFormat.PARQUET])
+@pytest.mark.parametrize("fmt", [ExportFormat.MESSAGES, ExportFormat.EXAMPLES])
 def test_near_duplicates_keep_the_best(tmp_path: Path, fmt: ExportFormat) -> None:
     first = [
         row("same-b", 0.8, question=OVERTIME.upper().replace(" ", "  ")),
@@ -247,7 +248,7 @@ def test_near_duplicates_keep_the_best(tmp_path: Path, fmt: ExportFormat) -> Non
 
     def kept(name: str, similarity: float, *partitions: list[dict[str, Any]]) -> set[str]:
         (tmp_path / name).mkdir()
-        dest = tmp_path / name / "train"
+        dest = tmp_path / name / ("train.jsonl" if fmt is ExportFormat.MESSAGES else "train.parquet")
         done = export(write(tmp_path / name, *partitions), str(dest), fmt, near_duplicates=similarity)
         assert done.rows == 9 and done.omitted["near-duplicate question"] == 7 - (done.written - 1)
         return set(ids(dest)) if fmt is ExportFormat.MESSAGES else set(pq.read_table(dest)["row_id"].to_pylist())
@@ -302,10 +303,12 @@ def test_every_row_is_accounted_for(
         for i, (score, question, text, flag) in enumerate(drawn)
     ]
     options: dict[str, Any] = {} if fmt in REVIEW_FORMATS else {"only_clean": clean}
-    if fmt in (ExportFormat.MESSAGES, ExportFormat.PARQUET):
+    if fmt in (ExportFormat.MESSAGES, ExportFormat.EXAMPLES):
         options |= {"near_duplicates": similarity, "context_in_prompt": False}
     root = Path(tempfile.mkdtemp())
-    output, dest = write(root, rows[::2], rows[1::2]), root / "dest"
+    is_json = fmt in (ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA)
+    suffix = ".json" if is_json else ".jsonl" if fmt in (ExportFormat.MESSAGES, ExportFormat.DPO) else ".parquet"
+    output, dest = write(root, rows[::2], rows[1::2]), root / f"dest{suffix}"
     try:
         done = export(output, str(dest), fmt, **options)
     except OutputError as error:
@@ -319,7 +322,7 @@ def test_every_row_is_accounted_for(
     assert done.supported == sum(r["verdict"] == SUPPORTED for r in rows)
     if fmt in (ExportFormat.MESSAGES, ExportFormat.DPO):
         assert done.written == written.count(b"\n")
-    elif fmt in (ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA):
+    elif is_json:
         assert done.written == len(json.loads(written))
     else:
         assert done.written == pq.read_metadata(pa.BufferReader(written)).num_rows
@@ -329,19 +332,50 @@ def test_every_row_is_accounted_for(
         assert done.written < done.used <= 2 * done.written
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".jsonl", ".ndjson.zst", ".json", ".parquet"])
+@pytest.mark.parametrize("fmt", [ExportFormat.VERDICTS, ExportFormat.MESSAGES, ExportFormat.DPO, ExportFormat.FLAGGED])
+def test_the_suffix_decides_how_rows_are_written(tmp_path: Path, suffix: str, fmt: ExportFormat) -> None:
+    same = {"question": "Q?", "context": ["C."]}
+    output = write(
+        tmp_path, [row("a", 0.9, **same, response='=1+"1"\n'), row("b", 0.2, **same)], [row("c", None, flags=[None])]
+    )
+    export(output, str(tmp_path / f"x{suffix}"), fmt)
+    export(output, str(tmp_path / "expected.jsonl"), fmt)
+    expected = lines(tmp_path / "expected.jsonl")
+    if suffix == ".json":
+        written = json.loads((tmp_path / "x.json").read_text())
+    else:
+        written = read_user_table(str(tmp_path / f"x{suffix}")).to_pylist()
+    if not suffix.startswith((".csv", ".tsv")):
+        assert written == expected
+        return
+    for cells, values in zip(written, expected, strict=True):
+        for name, value in values.items():
+            if isinstance(value, list | dict):
+                assert json.loads(cells[name]) == value
+            else:
+                text = f"'{value}" if str(value).startswith("=") else str(value)
+                assert cells[name] == (None if value is None else text)
+
+
+def test_tools_read_json_only(tmp_path: Path) -> None:
+    with raises("path.unknown-suffix", suffixes=".json"):
+        export(write(tmp_path, *some_partitions()), str(tmp_path / "x.csv"), ExportFormat.ARGILLA)
+
+
 def test_an_export_needs_verdicts(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with raises("output.no-verdicts"):
-        export(open_folder(str(tmp_path / "out")), str(tmp_path / "x"), ExportFormat.MESSAGES)
+        export(open_folder(str(tmp_path / "out")), str(tmp_path / "x.jsonl"), ExportFormat.MESSAGES)
     with raises("export.no-rows"):
-        export(write(tmp_path, []), str(tmp_path / "x"), ExportFormat.MESSAGES)
+        export(write(tmp_path, []), str(tmp_path / "x.jsonl"), ExportFormat.MESSAGES)
 
 
 @pytest.mark.parametrize(
     ("fmt", "message"),
     [
         (ExportFormat.MESSAGES, "export.nothing-passes"),
-        (ExportFormat.PARQUET, "export.nothing-passes"),
+        (ExportFormat.EXAMPLES, "export.nothing-passes"),
         (ExportFormat.DPO, "export.nothing-passes"),
         (ExportFormat.FLAGGED, "export.nothing-passes"),
     ],
@@ -350,7 +384,7 @@ def test_an_empty_export_is_an_error(tmp_path: Path, fmt: ExportFormat, message:
     rows = [row("a", 0.1, flags=[False]), row("b", 0.2, flags=[False]), row("c", None, flags=[None])]
     output = write(tmp_path, rows)
     with raises(message):
-        export(output, str(tmp_path / "new" / "x"), fmt)
+        export(output, str(tmp_path / "new" / "x.jsonl"), fmt)
     assert not (tmp_path / "new").exists()
 
 
@@ -368,6 +402,9 @@ def test_unusable_destinations_are_refused(tmp_path: Path) -> None:
         "out/stats/x": "output.file-inside",
         "out/_lock": "output.file-inside",
         "link/scored/x": "output.file-inside",
+        "new": "path.unknown-suffix",
+        "new.xlsx": "path.unknown-suffix",
+        "new.gz": "path.unknown-suffix",
     }
     for name, code in refused.items():
         with raises(code):
@@ -384,7 +421,7 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     bad.write_bytes(bad.read_bytes()[:-9])
     for fmt in ExportFormat:
         with raises("output.unreadable-rows"):
-            export(output, str(tmp_path / "x"), fmt)
+            export(output, str(tmp_path / "x.json"), fmt)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
@@ -392,8 +429,8 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     ("fmt", "options", "code"),
     [
         (ExportFormat.MESSAGES, {"near_duplicates": 0.0}, "similarity-out-of-range"),
-        (ExportFormat.PARQUET, {"near_duplicates": 1.1}, "similarity-out-of-range"),
-        (ExportFormat.PARQUET, {"near_duplicates": float("nan")}, "similarity-out-of-range"),
+        (ExportFormat.EXAMPLES, {"near_duplicates": 1.1}, "similarity-out-of-range"),
+        (ExportFormat.EXAMPLES, {"near_duplicates": float("nan")}, "similarity-out-of-range"),
         (ExportFormat.DPO, {"near_duplicates": 0.9}, "no-near-duplicates"),
         (ExportFormat.FLAGGED, {"system": "S"}, "options-of-flagged"),
         (ExportFormat.FLAGGED, {"context_in_prompt": False}, "options-of-flagged"),

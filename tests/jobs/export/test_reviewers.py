@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.evaluation.label_table import read_review_lines
+from ragassay.jobs.evaluation.label_table import read_labels
+from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.export.command import ExportFormat, ExportResult, export
 from tests.jobs.conftest import invoke
 from tests.jobs.export.test_export import HOSTILE, row, some_partitions, write
@@ -88,14 +89,15 @@ def test_labels_of_label_studio_are_read(tmp_path: Path) -> None:
     export_tasks = annotated(tasks)
     export_tasks.append({**annotated(tasks[:1], was_cancelled=True)[0], "id": 99})
     export_file.write_text(json.dumps(export_tasks))
-    lines = read_review_lines(str(export_file))
-    assert lines[:2].select("row_id", "label").rows() == [("b", "supported"), ("b", "unsupported")]
+    source = LabelSource("label", file=str(export_file), finds_column=True)
+    lines = read_labels(source)
+    assert lines[:2].select("row_id", "label").rows() == [("b", "correct"), ("b", "wrong")]
     assert len(lines) == sum(len(task["predictions"][0]["result"]) for task in tasks)
     first = lines.row(0, named=True)
     assert (first["annotator"], first["partition"], first["at"].day) == ("ana@example.org", "dt=2026-11-20", 22)
     export_tasks[0]["annotations"][0]["completed_by"] = 3
     export_file.write_text(json.dumps(export_tasks))
-    assert read_review_lines(str(export_file))["annotator"][0] == "3"
+    assert read_labels(source)["annotator"][0] == "3"
 
 
 @pytest.mark.parametrize(
@@ -105,13 +107,13 @@ def test_labels_of_label_studio_are_read(tmp_path: Path) -> None:
         ('[{"text": "JSON-MIN"}]', "labels.unreadable"),
         ('[{"id": 4, "annotations": [], "data": {"text": "x"}}]', "labels.unreadable"),
         ('[{"id": 4, "annotations": [{"result": [{"value": {"start": 0, "end": 1, "labels": ["PER"]}}]}], '
-         '"data": {"row_id": "a"}}]', "labels.unreadable"),
+         '"data": {"row_id": "a"}}]', "labels.unknown-values"),
     ],
 )  # fmt: skip
 def test_files_that_are_not_exports_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with raises(message):
-        read_review_lines(str(tmp_path / "x.json"))
+        read_labels(LabelSource("label", file=str(tmp_path / "x.json"), finds_column=True))
 
 
 def test_labels_of_label_studio_are_evaluated(scored: Path, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_any_name_survives_yaml_and_comments(name: str) -> None:
         choices=[choice],
         partition_key=name,
         slices=[name],
-        labels={name: False},
+        labels=[name],
         doubts=[f"{quote_name(name)} too"],
     )
     assert parse_yaml(render_job(findings, SMALL)) == {"input": {"columns": {"question": name}}}

@@ -161,7 +161,7 @@ def test_the_report_shows_the_judge_and_the_curve(escalated: Callable[..., Path]
 def test_exports_and_drift_use_the_judges_verdicts(escalated: Callable[..., Path], tmp_path: Path) -> None:
     output = escalated()
     rows = read_scored(output).values()
-    done = invoke("export", output, tmp_path / "passed.parquet", "--format", "parquet")
+    done = invoke("export", output, tmp_path / "passed.parquet", "--format", "examples")
     assert done.returncode == 0, done.stderr
     passed = pq.read_table(tmp_path / "passed.parquet")["row_id"].to_pylist()
     assert sorted(passed) == sorted(row["row_id"] for row in rows if row["verdict"] == "supported")

@@ -1,0 +1,39 @@
+"""List every response with its verdict, as one flat row."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from ragassay.jobs.export.rows import TEXTS, ExportOptions, ExportTally, Row, RowReader
+from ragassay.jobs.output.scored_dataset import finite_or_none
+from ragassay.schemas.columns import SUPPORTED, is_flagged
+
+VERDICT_SCHEMA = pa.schema(
+    [
+        ("row_id", pa.string()),
+        ("partition", pa.string()),
+        ("verdict", pa.string()),
+        ("probability", pa.float64()),
+        ("score", pa.float64()),
+        ("question", pa.string()),
+        ("response", pa.string()),
+        ("flagged", pa.list_(pa.string())),
+        ("context", pa.list_(pa.string())),
+        ("status", pa.string()),
+        ("error", pa.string()),
+        ("run_id", pa.string()),
+    ]
+)
+"""A response: `flagged` has the texts of its flagged sentences."""
+
+
+def list_verdicts(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+    """List all rows, also those without a verdict."""
+    names = ["row_id", "verdict", "probability", "score", *TEXTS, "sentences", "status", "error", "run_id"]
+    for row in read(names):
+        tally.supported += row["verdict"] == SUPPORTED
+        tally.used += 1
+        flagged = [sentence["text"] for sentence in row["sentences"] or [] if is_flagged(sentence)]
+        numbers = {name: finite_or_none(row[name]) for name in ("probability", "score")}
+        values = {**row, **numbers, "flagged": flagged}
+        yield {name: values[name] for name in VERDICT_SCHEMA.names}
