@@ -31,9 +31,9 @@ def format_label_counts(source: LabelSource) -> Iterator[str]:
     notes = [
         f"{counts.unlabeled:,} without a label" if counts.unlabeled else "",
         _format_unknown(counts),
-        _format_examples("ids that no row has", [quote_value(name, MAX_ID_CHARS) for name in counts.unmatched]),
-        _format_examples("items whose labels contradict each other", counts.contradictions),
-        _format_examples("rows that can't be read", counts.unreadable),
+        _format_examples("id(s) that no row has", [quote_value(name, MAX_ID_CHARS) for name in counts.unmatched]),
+        _format_examples("item(s) with contradictory labels", counts.contradictions),
+        _format_examples("row(s) that can't be read", counts.unreadable),
     ]
     for note in filter(None, notes):
         yield f"        {note}"
@@ -43,11 +43,11 @@ def _format_unknown(counts: LabelCounts) -> str:
     if not counts.unknown:
         return ""
     values = counts.unknown.most_common()
-    total = f"{counts.unknown.total():,} values that are not labels"
+    total = f"not labels: {counts.unknown.total():,} value(s)"
     if any(len(value) > MAX_LABEL_CHARS or "\n" in value for value, _ in values):  # texts of the log are never printed
         return total
     listed = ", ".join(f"{value!r} ({count:,})" for value, count in values[:MAX_VALUES])
-    return f"{total}: {listed}" + (", …" if len(values) > MAX_VALUES else "")
+    return f"{total}, {listed}" + (", …" if len(values) > MAX_VALUES else "")
 
 
 def _format_examples(name: str, items: Sequence[str]) -> str:

@@ -305,12 +305,13 @@ def compare(
     """Compare two outputs, or two runs of one, row by row: which rows changed sides, and by how much the rate changed."""
     with command_console() as console:
         from ragassay.jobs.evaluation.compare import SideRows, compare_runs, read_side, select_sides
-        from ragassay.jobs.report.printed.comparison import check_changed_suffix, print_run_comparison, write_changed
+        from ragassay.jobs.report.printed.comparison import print_run_comparison, write_changed
         from ragassay.jobs.storage.writable import prepare_new_file
+        from ragassay.jobs.storage.write_rows import check_suffix
 
         both, conditions_a, conditions_b = parse_where(where), parse_where(first_where), parse_where(second_where)
         if out:
-            check_changed_suffix(out)
+            check_suffix(out)
         file = prepare_new_file(out, open_output(output)) if out else None
         columns = [*dict.fromkeys([*(by or []), *([match] if match else []), *conditions_a, *conditions_b])]
 
@@ -345,7 +346,7 @@ def agreement(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="FILE", help="Path to write: rows to discuss, as JSON Lines. Nothing is overwritten."),
+        typer.Option("--out", metavar="FILE", help="Path to write: rows to discuss, as .csv, .jsonl or .parquet; a new file."),
     ] = None,
 ) -> None:
     """Measure how far reviewers agree (Cohen's kappa), and list the rows to discuss."""
@@ -355,7 +356,10 @@ def agreement(
         from ragassay.jobs.evaluation.label_table import find_id_name
         from ragassay.jobs.report.printed.agreement import print_agreement
         from ragassay.jobs.storage.writable import prepare_new_file
+        from ragassay.jobs.storage.write_rows import check_suffix
 
+        if out:
+            check_suffix(out)
         file = prepare_new_file(out, open_output(output) if output else None) if out else None
         id_name = read_output(output, lambda _, manifest: find_id_name(manifest), console) if output else None
         reviewers, sources = read_reviewers(files, id_name)

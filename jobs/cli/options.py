@@ -94,7 +94,7 @@ def make_label_source(
         label: The option `--label`.
         labels: The option `--labels`.
         where: The options `--where`.
-        job: The job, whose settings say how a column of labels is read.
+        job: The job, whose settings define how labels are read.
     """
     if label is None and labels is None:
         return None

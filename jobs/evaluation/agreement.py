@@ -1,19 +1,20 @@
 """Measure how far reviewers agree (`ragassay agreement`) and list the items on which they disagree."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.label_file import get_stem, read_label_file
 from ragassay.jobs.evaluation.label_table import ITEM_COLUMNS, keep_latest_labels
 from ragassay.jobs.evaluation.labels import UNSURE, Label, LabelSource
 from ragassay.jobs.output.scored_dataset import open_scored
-from ragassay.jobs.storage.folder import Folder, open_atomic
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.storage.write_rows import write_rows
 from ragassay.pipeline.calibration.kappa import PairAgreement, measure_agreement
 from ragassay.pipeline.errors import InputError
 
@@ -24,6 +25,17 @@ for a whole response.
 
 ReviewerLabels = Mapping[ItemKey, str]
 """A reviewer's label of each item: a value of `Label`, or unsure."""
+
+
+DISAGREEMENT_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("row_id", "partition")),
+        *((name, pa.int64()) for name in ("start", "end")),
+        ("labels", pa.map_(pa.string(), pa.string())),
+        *((name, pa.string()) for name in ("question", "text")),
+    ]
+)
+"""An item on which reviewers disagree: `labels` has each reviewer's label."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +144,8 @@ def find_disagreements(reviewers: Mapping[str, ReviewerLabels], output: Folder |
 
 
 def write_disagreements(rows: Sequence[Mapping[str, Any]], file: Folder) -> None:
-    """Write disagreements as JSON Lines."""
-    with open_atomic(file.fs, file.root) as stream:
-        for row in rows:
-            stream.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+    """Write disagreements in the format that the suffix of the file names."""
+    write_rows(file, map(dict, rows), DISAGREEMENT_SCHEMA)
 
 
 def format_disagreements(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:

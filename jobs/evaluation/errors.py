@@ -59,7 +59,6 @@ ONE_RUN = Message(
     "of its rows with --a COLUMN=VALUE --b COLUMN=VALUE",
 )
 NO_ROW_OF_SIDE = Message("compare.no-row", "{output} has no row with {conditions}: change the conditions")
-COMPARISON_SUFFIX = Message("compare.suffix", "--out {path}: the suffix names the format, give one of {suffixes}")
 NO_ROW = Message(
     "estimate.no-row",
     "output {output} has no scored row to estimate from (--where excludes {excluded:,}): change --where, or score rows first",

@@ -1,6 +1,6 @@
 """Read a file of labels: CSV, TSV, JSON Lines, Parquet, or an export of Label Studio.
 
-A row labels a response; or, with `start` and `end`, the characters [start, end) of it. The column of ids is `row_id`, `id`, or
+A row is the label of a response; or, with `start` and `end`, the characters [start, end) of it. The column of ids is `row_id`, `id`, or
 the one that the job names; the column of labels is named, or found. Other columns that are read: `partition`
 (`dt=2026-11-20`), `reviewer`, `at`, `stratum`, `inclusion_probability`, `weak`, and `sentence_labels`.
 """
@@ -24,7 +24,7 @@ from ragassay.schemas.review import MIN_PROBABILITY
 
 ID_NAMES = ("row_id", "id")
 LABEL_NAMES = (
-    "label", "labels", "verdict", "judgment", "judgement", "rating", "annotation", "supported", "correct", "hallucinated",
+    "label", "labels", "verdict", "judgment", "rating", "annotation", "supported", "correct", "hallucinated",
     "hallucination", "is_supported", "is_correct", "is_hallucinated", "is_hallucination",
 )  # fmt: skip
 """Usual names of a column of labels, most likely first."""

@@ -210,7 +210,7 @@ def read_labels(source: LabelSource, id_name: str | None = None) -> pl.DataFrame
     items = items.join(conflicting.select(ITEM_COLUMNS), on=ITEM_COLUMNS, how="anti", nulls_equal=True)
     for level, counter in ((items.filter(IS_RESPONSE), counts.responses), (items.filter(~IS_RESPONSE), counts.sentences)):
         counter.update(level.select(pl.coalesce("sure_label", "label")).drop_nulls().to_series().to_list())
-        counts.unlabeled += level["label"].null_count() if counter is counts.responses else 0
+    counts.unlabeled = max(0, items.filter(IS_RESPONSE)["label"].null_count() - counts.unknown.total())
     settled = sure.join(conflicting.select(ITEM_COLUMNS), on=ITEM_COLUMNS, how="anti", nulls_equal=True)
     undecided = latest.with_columns(label=pl.lit(None, pl.String))
     kept = pl.concat([settled, undecided]).unique([*ITEM_COLUMNS, *SAMPLING_COLUMNS], keep="first", maintain_order=True)

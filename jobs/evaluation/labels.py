@@ -38,7 +38,7 @@ LABEL_WORDS = {
     ),
     **dict.fromkeys((UNSURE, "unclear", "?"), UNSURE),
 }
-"""Lowercase word -> what it says of a response or a sentence; TRUE_WORDS and FALSE_WORDS depend on the column."""
+"""Lowercase word -> label; TRUE_WORDS and FALSE_WORDS depend on the column."""
 
 _WRONG_NAMES = frozenset({"hallucinated", "hallucination", "hallucinations", "unsupported", "wrong", "incorrect", "ungrounded"})
 """Words of the name of a column in which true means hallucinated."""

@@ -13,11 +13,11 @@ from ragassay.jobs.export.pairs import PAIR_SCHEMA, make_pairs
 from ragassay.jobs.export.reviewers import TASK_SCHEMA, make_argilla_records, make_label_studio_tasks
 from ragassay.jobs.export.rows import ExportOptions, ExportTally, Row, RowReader, read_scored_rows
 from ragassay.jobs.export.verdicts import VERDICT_SCHEMA, list_verdicts
-from ragassay.jobs.export.write import FILE_SUFFIXES, check_suffix, write_rows
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import verify_unchanged
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.storage.writable import prepare_new_file
+from ragassay.jobs.storage.write_rows import FILE_SUFFIXES, check_suffix, write_rows
 from ragassay.pipeline.errors import ConfigError, OutputError
 
 
@@ -78,7 +78,7 @@ def export(
 
     Args:
         output: A finalized output folder.
-        dest: File to write, a path or an object-store URI; its suffix decides how rows are written, see `jobs.export.write`.
+        dest: File to write, a path or an object-store URI; its suffix decides how rows are written.
         export_format: The format.
         system: System message to put first.
         context_in_prompt: Whether the prompt contains the passages.

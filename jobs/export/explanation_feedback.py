@@ -11,13 +11,13 @@ from ragassay.jobs.evaluation.compare_members import read_member_limits
 from ragassay.jobs.evaluation.explanation_quality import JUDGMENT_SCHEMA
 from ragassay.jobs.evaluation.labels import Label
 from ragassay.jobs.export.rows import read_scored_rows
-from ragassay.jobs.export.write import check_suffix, write_rows
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import verify_unchanged
 from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.second_pass.explain.stored_explanations import read_explanations
 from ragassay.jobs.storage.folder import Folder, check_outside_output, open_folder
 from ragassay.jobs.storage.writable import check_writable
+from ragassay.jobs.storage.write_rows import check_suffix, write_rows
 from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs

@@ -13,15 +13,8 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.input.csv_records import TAB, Record, split_records
 from ragassay.jobs.input.files import FAULT_COLUMN, FileFormat, LogFile
-from ragassay.jobs.input.text_lines import (
-    BOM,
-    FirstFault,
-    LineGroup,
-    LineGroups,
-    find_compression,
-    open_bytes,
-    with_compressions,
-)
+from ragassay.jobs.input.text_lines import FirstFault, LineGroup, LineGroups, open_bytes, with_compressions
+from ragassay.jobs.storage.compression import BOM, find_compression
 
 DELIMITERS = (",", ";", TAB, "|")
 """Delimiters of CSV, most likely first. The one that divides the header into most fields is used."""

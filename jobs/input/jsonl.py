@@ -13,15 +13,8 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import FAULT_COLUMN, FileFormat, LogFile
 from ragassay.jobs.input.json_types import MAX_KEYS, ObservedType, convert_value
-from ragassay.jobs.input.text_lines import (
-    BOM,
-    FirstFault,
-    LineGroup,
-    LineGroups,
-    find_compression,
-    open_bytes,
-    with_compressions,
-)
+from ragassay.jobs.input.text_lines import FirstFault, LineGroup, LineGroups, open_bytes, with_compressions
+from ragassay.jobs.storage.compression import BOM, find_compression
 
 _MAX_SAFE_BRACKETS = 200  # with more brackets, a line may be nested too deeply to serialize
 

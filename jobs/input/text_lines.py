@@ -7,13 +7,11 @@ from typing import IO, NamedTuple
 
 from pyarrow import fs as pafs
 
+from ragassay.jobs.storage.compression import COMPRESSIONS, find_compression
+
 LINE_GROUP_BYTES = 16 << 20
 """Approximate size of a row group. Each row group can be read separately, from its first line."""
 
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-"""Suffix -> compression of a text file."""
-
-BOM = b"\xef\xbb\xbf"
 _BUFFER = 1 << 20
 
 
@@ -74,11 +72,6 @@ class FirstFault:
         """Add a row with the reason why it can't be read; None for other rows."""
         if fault is not None:
             self.counted = (self.counted[0] + 1, self.counted[1] or fault)
-
-
-def find_compression(path: str) -> str | None:
-    """Return the compression of a text file by its suffix; None for plain text."""
-    return next((name for suffix, name in COMPRESSIONS.items() if path.lower().endswith(suffix)), None)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 
+import pyarrow as pa
 from rich.console import Console
 from rich.text import Text
 
@@ -10,14 +11,12 @@ from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.display.statuses import describe_reasons
 from ragassay.jobs.display.text_table import TextTable, format_number, print_table
 from ragassay.jobs.display.visible import clip_line
-from ragassay.jobs.evaluation import errors
-from ragassay.jobs.storage.folder import Folder, open_atomic
-from ragassay.pipeline.errors import ConfigError
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.storage.write_rows import write_rows
 from ragassay.schemas.comparison import ChangedRow, ComparedSide, PairedRate, RunComparison, ShareDifference
 
 SHOWN_ROWS = 20
 QUESTION_WIDTH = 50
-SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
 def print_run_comparison(comparison: RunComparison, console: Console) -> None:
@@ -137,29 +136,9 @@ def _list_cells(row: ChangedRow, measure: str) -> Iterator[str]:
     yield clip_line(row.question or "", QUESTION_WIDTH)
 
 
-def check_changed_suffix(path: str) -> None:
-    """Check that changed rows can be written to a file of this name.
-
-    Raises:
-        ConfigError: The suffix is unknown.
-    """
-    if not path.lower().endswith(SUFFIXES):
-        raise ConfigError(errors.COMPARISON_SUFFIX, path=path, suffixes=", ".join(SUFFIXES))
-
-
 def write_changed(comparison: RunComparison, file: Folder) -> None:
     """Write all rows that changed sides, in the format that the suffix names."""
-    import polars as pl
-
     numbers = {f"{side}_{name}" for side in ("first", "second") for name in ("score", "probability")}
-    schema = {column.name: pl.Float64() if column.name in numbers else pl.String() for column in fields(ChangedRow)}
-    frame = pl.DataFrame([asdict(row) for row in comparison.changed], schema=schema)
-    with open_atomic(file.fs, file.root) as stream:
-        if file.root.lower().endswith(".csv"):
-            stream.write(frame.write_csv().encode())
-        elif file.root.lower().endswith(".jsonl"):
-            stream.write(frame.write_ndjson().encode())
-        else:
-            import pyarrow.parquet as pq
-
-            pq.write_table(frame.to_arrow(), stream)
+    names = [column.name for column in fields(ChangedRow)]
+    schema = pa.schema([(name, pa.float64() if name in numbers else pa.string()) for name in names])
+    write_rows(file, map(asdict, comparison.changed), schema)

@@ -143,5 +143,5 @@ def test_the_command_prints_and_writes(scored_once: Path, stricter: Path, tmp_pa
     assert pl.read_csv(tmp_path / "changed.csv")["row_id"].to_list() == ids
     assert pl.read_ndjson(tmp_path / "changed.jsonl")["row_id"].to_list() == ids
     assert pq.read_table(tmp_path / "changed.parquet")["row_id"].to_pylist() == ids
-    fails(invoke("compare", scored_once, stricter, "--out", tmp_path / "changed.xlsx"), "compare.suffix")
+    fails(invoke("compare", scored_once, stricter, "--out", tmp_path / "changed.xlsx"), "path.unknown-suffix")
     fails(invoke("compare", scored_once, stricter, "--by", "nothing"), "output.no-column")

@@ -194,3 +194,60 @@ def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Pat
     with raises("labels.unknown-values") as not_a_label:
         read_labels(replace(source, file=str(lines)))
     assert not [error for error in (twice, not_a_number, disagreeing, not_a_label) if "patient" in str(error.value)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "sheet.csv",
+            "REQ_ID;Verdict;comment\na;Correct;\nb;HALLUCINATED;x\nc;TRUE;\nd;meh;\ne;unsure;\nf;;\ng;wrong;\ng;right;\nb;wrong;\n;yes;\nh",
+        ),
+        (
+            "sheet.tsv",
+            "req_id\tanswer ok\na\tyes\nb\tno\nc\t1\nd\tmeh\ne\t?\nf\t\ng\t0\ng\ttrue\nh\n",
+        ),
+        (
+            "sheet.jsonl",
+            "\n".join(json.dumps({"id": row, "label": label}) for row, label in zip("abcdefgg", ["correct", "wrong", "yes", "meh", "unsure", None, "no", "yes"], strict=True)) + "\n{",
+        ),
+    ],
+)  # fmt: skip
+def test_a_sheet_of_labels_is_understood_as_people_have_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    source = LabelSource("label", file=str(tmp_path / name), finds_column=True)
+    labels = read_labels(source, "req_id")
+    assert dict(labels.select("row_id", "label").rows()) == {
+        "a": C, "b": W, "c": C, "d": None, "e": None, "f": None, "g": None,
+    }  # fmt: skip
+    counts = source.counts
+    assert counts.responses == {"correct": 2, "wrong": 1, "unsure": 1}
+    assert counts.unknown == {"meh": 1} and counts.unlabeled == 1 and len(counts.unreadable) == 1
+    assert counts.contradictions in (["row 'g' (wrong, correct)"], ["row 'g' (correct, wrong)"])
+
+
+def test_words_of_sentence_labels_are_understood_in_lists_and_in_json(tmp_path: Path) -> None:
+    spans = [{"start": 0, "end": 4, "supported": "Yes"}, {"start": 5, "end": 9, "supported": "hallucinated"}]
+    expected = [("a", None, None, None), ("a", 0, 4, C), ("a", 5, 9, W)]
+    table = pl.DataFrame(
+        [{"row_id": "a", "label": None, "sentence_labels": json.dumps(spans)}], schema_overrides={"label": pl.String}
+    )
+    table.write_csv(tmp_path / "a.csv")
+    table.with_columns(sentence_labels=pl.Series([spans])).write_parquet(tmp_path / "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        labels = read_labels(LabelSource("label", file=str(tmp_path / name)))
+        assert labels.select("row_id", "start", "end", "label").sort(pl.all()).rows() == expected
+    assert compute_sentence_truth([(0, 4), (5, 9)], spans, None) == [True, False]
+
+
+def test_ids_that_match_no_row_are_counted_or_refused(scored: Path, tmp_path: Path) -> None:
+    dataset = open_scored(open_folder(str(scored)))
+    row = next(row for row in read_rows(scored) if row["status"] == "ok")
+    path = tmp_path / "a.csv"
+    path.write_text(f"row_id,partition,label\n{row['row_id']},dt={row['dt']},wrong\nnowhere,dt={row['dt']},correct\n")
+    source = LabelSource("label", file=str(path))
+    assert map_response_labels(load_labels(dataset, source)) == {row["row_key"]: W}
+    assert source.counts.unmatched == ["nowhere"]
+    path.write_text("row_id,label\nnowhere,correct\n")
+    with raises("labels.no-match", ids="'nowhere'"):
+        load_labels(dataset, source)

@@ -127,7 +127,7 @@ def test_an_infinite_threshold_is_null_in_json(tmp_path: Path) -> None:
 
 def test_parquet_contains_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragassay.jobs.output.scored_dataset.TEXT_BATCH_ROWS", 2)
-    monkeypatch.setattr("ragassay.jobs.export.write.ROW_GROUP_ROWS", 2)  # read and write more than one batch
+    monkeypatch.setattr("ragassay.jobs.storage.write_rows.ROW_GROUP_ROWS", 2)  # read and write more than one batch
     output = write(tmp_path, *some_partitions())
     done = export(output, str(tmp_path / "train.parquet"), ExportFormat.EXAMPLES, system="S")
     export(output, str(tmp_path / "train.jsonl"), ExportFormat.MESSAGES, system="S")

@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyarrow import parquet as pq
 
 from ragassay.jobs import errors
-from ragassay.jobs.export.rows import Row
-from ragassay.jobs.input.text_lines import BOM, COMPRESSIONS, find_compression
+from ragassay.jobs.storage.compression import BOM, COMPRESSIONS, find_compression
 from ragassay.jobs.storage.folder import Folder, open_atomic
 from ragassay.pipeline.errors import ConfigError, OutputError
 
+Row = dict[str, Any]
 ROW_GROUP_ROWS = 1024
 """Rows per row group of Parquet."""
 
