@@ -1,8 +1,8 @@
 """Read a file of labels: CSV, TSV, JSON Lines, Parquet, or an export of Label Studio.
 
-A row is the label of a response; or, with `start` and `end`, the characters [start, end) of it. The column of ids is `row_id`, `id`, or
-the one that the job names; the column of labels is named, or found. Other columns that are read: `partition`
-(`dt=2026-11-20`), `reviewer`, `at`, `stratum`, `inclusion_probability`, `weak`, and `sentence_labels`.
+A row is the label of a response; or, with `start` and `end`, of the characters [start, end) of it. The column of ids is
+`row_id`, `id`, or the one that the job names; the column of labels is named, or found. Other columns that are read:
+`partition` (`dt=2026-11-20`), `reviewer`, `at`, `stratum`, `inclusion_probability`, `weak`, and `sentence_labels`.
 """
 
 import json

@@ -209,7 +209,11 @@ def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Pat
         ),
         (
             "sheet.jsonl",
-            "\n".join(json.dumps({"id": row, "label": label}) for row, label in zip("abcdefgg", ["correct", "wrong", "yes", "meh", "unsure", None, "no", "yes"], strict=True)) + "\n{",
+            "\n".join(
+                json.dumps({"id": row, "label": label})
+                for row, label in zip("abcdefgg", ["correct", "wrong", "yes", "meh", "unsure", None, "no", "yes"], strict=True)
+            )
+            + "\n{",
         ),
     ],
 )  # fmt: skip
