@@ -185,6 +185,11 @@ def true_is_correct(column: str, true_means: str | None) -> bool:
     return not _WRONG_NAMES & set(re.findall(r"[a-z]+", column.lower()))
 
 
+def is_label_name(column: str) -> bool:
+    """Return whether the name of a column is a label, such as `is_hallucinated`."""
+    return column.lower().removeprefix("is_") in LABEL_WORDS
+
+
 def list_label_words() -> str:
     """List the usual labels, for messages."""
     return "correct or supported, partial, wrong or hallucinated or unsupported, unsure, true and false, yes and no, 1 and 0"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 
-from ragassay.jobs.evaluation.labels import LABEL_WORDS, TRUE_MEANS
+from ragassay.jobs.evaluation.labels import LABEL_WORDS, is_label_name
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.jobs.report.counts import group_values
 from ragassay.schemas.columns import scored_schema
@@ -45,7 +45,7 @@ def find_slice_columns(scored: ScoredDataset, excluded: Collection[str]) -> list
             break
     most = min(MAX_VALUES, sampled_rows // MIN_ROWS_PER_VALUE)
     few = [name for name, known in values.items() if 1 < len(known) <= most]
-    return [name for name in few if name not in TRUE_MEANS and not _are_labels(values[name])][:MAX_COLUMNS]
+    return [name for name in few if not is_label_name(name) and not _are_labels(values[name])][:MAX_COLUMNS]
 
 
 def _list_plain_columns(scored: ScoredDataset, file: DataFile) -> Iterator[str]:
