@@ -71,18 +71,18 @@ def open_output(uri: str) -> Folder:
     """
     output = open_folder(uri)
     if output.read(MANIFEST) is None:
-        raise _explain_missing_manifest(output)
+        raise _explain_missing_manifest(output, uri)
     return output
 
 
-def _explain_missing_manifest(output: Folder) -> OutputError:
+def _explain_missing_manifest(output: Folder, uri: str) -> OutputError:
     """Return the error for a folder without a manifest: logs, a part of an output, or nothing of ours."""
-    parent = output.root.rpartition("/")[0]
-    if is_output_folder(output.fs, parent):
-        return OutputError(errors.PART_OF_OUTPUT, output=output.uri, parent=output.uri.partition("?")[0].rpartition("/")[0])
+    if is_output_folder(output.fs, output.root.rpartition("/")[0]):
+        parent = uri.partition("?")[0].rstrip("/").rpartition("/")[0] or "."
+        return OutputError(errors.PART_OF_OUTPUT, output=uri, parent=parent)
     if _find_log_file(output) is not None:
-        return OutputError(errors.IS_LOGS, output=output.uri)
-    return OutputError(errors.MISSING, output=output.uri, manifest=MANIFEST)
+        return OutputError(errors.IS_LOGS, output=uri)
+    return OutputError(errors.MISSING, output=uri, manifest=MANIFEST)
 
 
 def _find_log_file(folder: Folder) -> str | None:
