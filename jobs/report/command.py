@@ -167,7 +167,10 @@ class ReportMaker:
     def _read_estimate(self) -> Estimate | None:
         """Estimate the share hallucinated from the labels; without labels, read the last estimate of the same rows."""
         if self._options.source is not None:
-            return compute_estimate(self._snapshot, self._options.source)
+            try:
+                return compute_estimate(self._snapshot, self._options.source)
+            except InputError:  # labels that `evaluate` reads need not be a sample of responses
+                return None
         text = self._snapshot.read(ESTIMATE_FILE)
         try:
             last = Estimate.from_json(text) if text else None
