@@ -183,8 +183,9 @@ def report(
             with name_unwritable(out):
                 folder.write(name, text)
         evaluation = maker.report.evaluation
-        print_label_counts(source, console)
         if evaluation is not None:
             print_headline(evaluation, console)
+        print_label_counts(source, console)
+        if evaluation is not None:
             print_unequal_sampling(evaluation.label, console)
         console.print(f"report  {folder.format_address(name)}", markup=False)

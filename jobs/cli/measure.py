@@ -111,8 +111,8 @@ def evaluate(
                 )
 
         evaluation = read_output(output, run, console)
-        print_label_counts(source, console)
         print_headline(evaluation, console)
+        print_label_counts(source, console)
         if show_all:
             console.print()
             print_evaluation(evaluation, console)
