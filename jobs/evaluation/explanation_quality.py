@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from ragassay.jobs.evaluation.label_table import SPAN_COLUMNS, list_sentence_truth, load_labels, map_response_labels
-from ragassay.jobs.evaluation.labels import Label, LabelSource
+from ragassay.jobs.evaluation.labels import Label, LabelSource, parse_truth
 from ragassay.jobs.input.user_table import read_user_table
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored, value_to_text
 from ragassay.jobs.output.sidecar_dataset import open_explanations
@@ -241,8 +241,9 @@ def _read_judgments(uri: str) -> dict[tuple[RowName, str, int], bool]:
     """Return (row, strategy, sentence) -> whether a person judged the reason inconsistent."""
     required = ["row_id", "strategy", "sentence", "inconsistent"]
     table = read_user_table(uri, required, " (a file that `explain --review` wrote)")
+    judged = ((row, parse_truth(row["inconsistent"])) for row in table.to_pylist())
     return {
-        ((row.get("partition"), row["row_id"]), row["strategy"], row["sentence"]): row["inconsistent"]
-        for row in table.to_pylist()
-        if row["inconsistent"] is not None
+        ((row.get("partition"), str(row["row_id"])), row["strategy"], int(row["sentence"])): inconsistent
+        for row, inconsistent in judged
+        if inconsistent is not None
     }

@@ -29,6 +29,9 @@ LABEL_NAMES = (
 )  # fmt: skip
 """Usual names of a column of labels, most likely first."""
 
+VERDICT_COLUMNS = frozenset({"verdict", "score", "run_id"})
+"""Columns of a file with RAGAssay's own verdicts (`export --format verdicts`), which are no labels."""
+
 EXPORT_SUFFIX = ".json"
 _REVIEWER_NAMES = ("reviewer", "labeled_by", "annotator")
 SHOWN_ONLY = "sentence_score"
@@ -126,11 +129,12 @@ def _find_label_column(uri: str, table: pa.Table, source: LabelSource, id_column
         if source.column.lower() not in by_lower:
             raise InputError(errors.NO_LABEL_COLUMN, file=uri, wanted=repr(source.column), known=", ".join(known))
         return source.column if source.column in known else by_lower[source.column.lower()]
-    named = [by_lower[name] for name in LABEL_NAMES if name in by_lower]
+    ours = {"verdict"} if by_lower.keys() >= VERDICT_COLUMNS else set()
+    named = [by_lower[name] for name in LABEL_NAMES if name in by_lower and name not in ours]
     filled = [name for name in named if table[name].null_count < len(table)]
     if named:
         return (filled or named)[0]
-    fitting = [name for name in known if name != id_column and _has_labels(table[name], source, name)]
+    fitting = [name for name in known if name != id_column and name.lower() not in ours and _has_labels(table[name], source, name)]
     if len(fitting) == 1:
         return fitting[0]
     raise InputError(errors.NO_LABEL_COLUMN, file=uri, wanted=", ".join(map(repr, LABEL_NAMES[:3])), known=", ".join(known))

@@ -209,6 +209,12 @@ def _value_to_word(value: Any) -> str | None:
     return " ".join(str(value).lower().split()) or None
 
 
+def parse_truth(value: Any) -> bool | None:
+    """Return whether a value means true: a boolean, 1, or a word such as yes. None for no value and other ones."""
+    word = _value_to_word(value)
+    return True if word in TRUE_WORDS else False if word in FALSE_WORDS else None
+
+
 def is_supported(value: Any) -> bool | None:
     """Return whether the `supported` of a sentence label means that the sentence is supported; None if it is unknown."""
     label = to_label(_words_of_column("supported", None).get(_value_to_word(value) or ""))

@@ -244,6 +244,16 @@ def test_words_of_sentence_labels_are_understood_in_lists_and_in_json(tmp_path: 
     assert compute_sentence_truth([(0, 4), (5, 9)], spans, None) == [True, False]
 
 
+def test_our_own_verdicts_are_no_labels(tmp_path: Path) -> None:
+    table = pl.DataFrame({"row_id": ["a"], "verdict": ["supported"], "score": [0.5], "run_id": ["r"]})
+    table.write_csv(tmp_path / "a.csv")
+    with raises("labels.no-label-column"):
+        read_labels(LabelSource("label", file=str(tmp_path / "a.csv"), finds_column=True))
+    table.with_columns(checked=pl.lit("no")).write_csv(tmp_path / "a.csv")
+    labels = read_labels(LabelSource("label", file=str(tmp_path / "a.csv"), finds_column=True))
+    assert labels["label"].to_list() == [W]
+
+
 def test_ids_that_match_no_row_are_counted_or_refused(scored: Path, tmp_path: Path) -> None:
     dataset = open_scored(open_folder(str(scored)))
     row = next(row for row in read_rows(scored) if row["status"] == "ok")
