@@ -134,7 +134,9 @@ def _find_label_column(uri: str, table: pa.Table, source: LabelSource, id_column
     filled = [name for name in named if table[name].null_count < len(table)]
     if named:
         return (filled or named)[0]
-    fitting = [name for name in known if name != id_column and name.lower() not in ours and _has_labels(table[name], source, name)]
+    fitting = [
+        name for name in known if name != id_column and name.lower() not in ours and _has_labels(table[name], source, name)
+    ]
     if len(fitting) == 1:
         return fitting[0]
     raise InputError(errors.NO_LABEL_COLUMN, file=uri, wanted=", ".join(map(repr, LABEL_NAMES[:3])), known=", ".join(known))
