@@ -9,7 +9,7 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.partition_stats import read_partition_stats
 from ragassay.pipeline.verdict.drift import kolmogorov_smirnov_distance, population_stability_index
 from ragassay.pipeline.verdict.moments import merge_moments
-from ragassay.schemas.columns import Status
+from ragassay.schemas.columns import NULL_PARTITION, Status
 from ragassay.schemas.manifest import DriftCheck, Manifest, PartitionVerdicts, Shift
 from ragassay.schemas.stats import PartitionStats
 
@@ -61,7 +61,8 @@ def _compare_partitions(
 ) -> DriftCheck:
     if latest is None:
         first_keys = sorted((path.partition("/")[0] for path in stats), key=natural_key)
-        latest = [path for path in stats if path.partition("/")[0] == first_keys[-1]]
+        dated = [key for key in first_keys if not key.endswith(f"={NULL_PARTITION}")] or first_keys
+        latest = [path for path in stats if path.partition("/")[0] == dated[-1]]
     before = earlier_partitions(stats, latest, config.history.partitions)
     current, earlier = ([stats[path] for path in paths] for paths in (latest, before))
     sentences = sum(part.sentences for part in current), sum(part.sentences for part in earlier)

@@ -13,6 +13,7 @@ from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.drift import check_drift
 from ragassay.jobs.verdicts.partition_stats import read_member_values, read_partition_stats
 from ragassay.pipeline.verdict.moments import compute_moments
+from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.manifest import DriftCheck, Manifest, PartitionVerdicts
 from ragassay.schemas.stats import PartitionStats
 from tests.conftest import example_rows, write_logs
@@ -93,6 +94,13 @@ def test_the_latest_partition_is_all_folders_of_the_highest_first_key() -> None:
     drift = check_drift(job().verdict, Manifest(), stats)
     assert drift.latest == ["month=10/tn=a", "month=10/tn=b"]
     assert drift.history == ["month=2/tn=a", "month=2/tn=b", "month=9/tn=a", "month=9/tn=b"]
+
+
+def test_rows_without_the_first_key_are_not_the_latest() -> None:
+    stats = {f"dt={day}": partition_stats(1) for day in ("2026-11-01", "2026-11-02", NULL_PARTITION)}
+    drift = check_drift(job().verdict, Manifest(), stats)
+    assert (drift.latest, drift.history) == (["dt=2026-11-02"], ["dt=2026-11-01"])
+    assert check_drift(job().verdict, Manifest(), {f"dt={NULL_PARTITION}": partition_stats(1)}).note
 
 
 def test_history_counts_values_of_the_first_key_not_folders() -> None:
