@@ -8,7 +8,6 @@ import typer
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import command_console, new_console, show_task
-from ragassay.jobs.cli.label_summary import print_label_counts
 from ragassay.jobs.cli.options import (
     BudgetHours,
     BudgetRows,
@@ -33,6 +32,7 @@ from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
 from ragassay.jobs.cli.read_output import read_output
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.output.manifest import open_output
+from ragassay.jobs.report.printed.labels import print_label_counts
 from ragassay.jobs.scoring.select_files import ScoringOrder
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError

@@ -9,7 +9,6 @@ from rich.console import Console
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import command_console, show_task
-from ragassay.jobs.cli.label_summary import print_label_counts
 from ragassay.jobs.cli.options import (
     Config,
     FailOnDrift,
@@ -29,6 +28,7 @@ from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
 from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.job import Job, load_job
 from ragassay.jobs.output.manifest import open_output
+from ragassay.jobs.report.printed.labels import print_label_counts
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.calibration import Calibration

@@ -10,6 +10,7 @@ from rich.console import Console
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.progress.task import raise_done_to, task
+from ragassay.jobs.report.printed.labels import print_label_counts
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.jobs.training import errors
@@ -89,6 +90,8 @@ def tune(
         truth = {unit.supported for group in groups for unit in group.units}
         if len(truth) < 2:
             raise InputError(errors.CONTEXTS_OF_ONE_KIND, file=data, which=purpose)
+    if source.file is not None:
+        print_label_counts(source, console)
     _print_summary(examples.counts, training, held_out_groups, console)
     with task(console, "loading", slm.name):
         model = load_for_training(slm, rank=recipe.rank, layers=recipe.layers, seed=recipe.seed)

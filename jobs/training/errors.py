@@ -10,10 +10,6 @@ WRONG_VALUE = Message(
     "train.wrong-value",
     "{file}: column {column!r} has the value {value} in row {row}, but must contain {expected}. Fix it, or rename the column",
 )
-LABELS_OF_OTHER_ROWS = Message(
-    "train.labels-of-other-rows",
-    "labels {file} match no row of {output}. Use the output that was reviewed",
-)
 FINISHED_ALREADY = Message("train.finished-already", "{path} contains a finished adapter. Use another --out, or move it away")
 SEVERAL_SLMS = Message("train.several-slms", "the job file has {slms} SLMs. Select one with --slm")
 NO_SUCH_SLM = Message("train.no-such-slm", "the job file has no SLM {slm!r}. Use one of: {slms}")

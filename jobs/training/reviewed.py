@@ -11,8 +11,6 @@ from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, LabelSource
 from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import read_snapshot
-from ragassay.jobs.training import errors
-from ragassay.pipeline.errors import InputError
 
 TEXTS = ["question", "context", "response"]
 
@@ -34,8 +32,6 @@ def read_reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Tab
     """
     output = open_output(uri)
     rows = read_snapshot(output, lambda folder, _: _read_labeled_rows(open_scored(folder), source))
-    if not rows:
-        raise InputError(errors.LABELS_OF_OTHER_ROWS, file=source.file, output=output.uri)
     names = [columns.question, columns.context, columns.response, source.column, source.sentence_column or SENTENCE_COLUMNS[0]]
     types = [pa.string(), pa.list_(pa.string()), pa.string(), pa.string(), SENTENCE_LABELS_TYPE]
     arrays = [

@@ -53,8 +53,10 @@ def test_attack_a_target_is_checked_before_the_work(
 
 
 def test_explain_checks_its_files(scored: Path, tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    for feedback, review in ((str(tmp_path / "folder"), None), (None, str(tmp_path / "folder"))):
+    (tmp_path / "folder.csv").mkdir()
+    with raises("path.unknown-suffix"):
+        check_target_files(open_folder(str(scored)), "fallback", str(tmp_path / "a.xlsx"), None)
+    for feedback, review in ((str(tmp_path / "folder.csv"), None), (None, str(tmp_path / "folder.csv"))):
         with raises("path.is-folder"):
             check_target_files(open_folder(str(scored)), "fallback", feedback, review)
     check_target_files(open_folder(str(scored)), "fallback", str(tmp_path / "a.parquet"), str(tmp_path / "new" / "b.parquet"))

@@ -47,5 +47,5 @@ def test_labels_of_responses_and_sentences_become_examples(output: Path, tmp_pat
 
 
 def test_labels_of_another_output_are_refused(output: Path, tmp_path: Path, tokenizer: Any) -> None:
-    with raises("train.labels-of-other-rows"):
+    with raises("labels.no-match"):
         read(output, tmp_path / "r.jsonl", [{"row_id": "nowhere", "label": "supported"}], tokenizer)
