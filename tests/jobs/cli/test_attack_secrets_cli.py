@@ -33,9 +33,10 @@ main.app()
 """
 
 
-def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+def run(*command: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    variables = {**environment(), **env}
     done = subprocess.run(
-        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, env=environment(), check=False
+        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, env=variables, check=False
     )
     assert SECRET not in done.stdout + done.stderr
     return done
@@ -62,9 +63,18 @@ def test_attack_no_error_of_a_command_shows_a_secret(arguments: list[str], code:
 def test_attack_no_unforeseen_error_shows_a_secret(tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
     script.write_text(BROKEN)
-    done = run(script)
+    done = run(script, RAGASSAY_VERBOSE="1")
     assert done.returncode == 1
     stderr = done.stderr
     assert "UserWarning: see foo://bkt/a" in stderr and "ERROR:a.library:at foo://bkt/a" in stderr
     assert "OSError: GET foo://bkt/a" in stderr and "ValueError: foo://bkt/a" in stderr
     assert stderr.count("Traceback (most recent call last)") == 3 and "Exception in thread" in stderr
+
+
+def test_attack_the_log_file_of_libraries_shows_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    done = run(tmp_path / "broken.py", RAGASSAY_HOME=str(tmp_path))
+    (log,) = (tmp_path / "logs").glob("*.log")
+    text = log.read_text()
+    assert "UserWarning: see foo://bkt/a" in text and "ERROR:a.library:at foo://bkt/a" in text and SECRET not in text
+    assert "ValueError: foo://bkt/a" in done.stderr and "UserWarning" not in done.stderr and str(log) in done.stderr

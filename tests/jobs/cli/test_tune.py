@@ -102,7 +102,7 @@ def test_unusable_logs_and_models_are_errors(tiny_model: str, tmp_path: Path) ->
     code, printed = tune(tmp_path / "none.parquet", "--out", tmp_path / "a", *settings(tmp_path, base=tiny_model))
     assert code == 1 and "error[path.missing]: " in printed and "none.parquet" in printed
     code, printed = tune(logs, "--out", tmp_path / "a", *settings(tmp_path, base="nowhere/"))
-    assert code == 1 and "error[model.not-loaded]: " in printed
+    assert code == 1 and "error[model.hub-unreachable]: " in printed
     assert not (tmp_path / "a").exists()
 
 
