@@ -120,6 +120,23 @@ def _write_jsonl(scene: Scene) -> None:
     write_novelty_job(scene)
 
 
+def _write_csv(scene: Scene) -> None:
+    """Write a CSV file as Excel does, with broken records, a TSV file, and a sheet of labels with values of every kind."""
+    scene.logs.mkdir()
+    rows = [[row["row_id"], row["question"], " || ".join(row["context"]), row["response"]] for row in make_shop_rows(9)]
+    header = ["req_id", "question", "context", "response"]
+    records = ['"' + '";"'.join(text.replace('"', '""') for text in row) + '"' for row in [header, *rows[:6]]]
+    broken = ["too;few", 'open;"quote;is not;closed', "one;too;many;fields;here"]
+    (scene.logs / "a.csv").write_text("\ufeffsep=;\r\n" + "\r\n".join([*records, *broken, ";;;", ""]), encoding="utf-8")
+    (scene.logs / "b.tsv").write_text("\n".join("\t".join(row) for row in [header, *rows[6:]]) + "\n")
+    labels = ["Correct", "hallucinated", "WRONG", "yes", "meh", "unsure", "", "supported"]
+    lines = [f"{row[0]},{label},a comment" for row, label in zip(rows, labels, strict=False)]
+    sheet = ["REQ_ID,verdict,comment", *lines, "nowhere,correct,", f"{rows[0][0]},wrong,"]
+    (scene.folder / "sheet.csv").write_text("\n".join(sheet) + "\n")
+    columns = {"row_id": "req_id", "passage_separator": "||"}
+    write_novelty_job(scene, input={"columns": columns})
+
+
 def _write_arrow(scene: Scene) -> None:
     scene.logs.mkdir()
     for number, maker in enumerate((pa.ipc.new_file, pa.ipc.new_stream)):
@@ -191,6 +208,7 @@ CASES = (
     Case("conversations", _write_conversations, (
         RUN, "run {dir}/logs_json {dir}/json --config {job}", "run {logs} {dir}/roles --config {dir}/job-roles.yaml")),
     Case("jsonl", _write_jsonl, (RUN,)),
+    Case("csv", _write_csv, (RUN, "estimate {out} --labels {dir}/sheet.csv", "export {out} {dir}/verdicts.tsv")),
     Case("arrow", _write_arrow, (RUN,)),
     Case("passthrough_columns", _write_passthrough_columns, (RUN,)),
     Case("renamed_columns", _write_renamed_columns, (RUN,)),
