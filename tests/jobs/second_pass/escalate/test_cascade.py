@@ -140,7 +140,7 @@ def test_the_command_prints_the_curve_without_resamples(escalated: Callable[...,
     assert done.returncode == 0 and "cascade: judge decides" in done.stdout and "Smallest share" not in done.stdout
     plain = invoke("evaluate", output, "--label", "label", *resamples(output.parent, 0))
     assert plain.returncode == 0 and "cascade: judge" not in plain.stdout
-    assert len(plain.stdout.splitlines()) <= 10 and "\ncascade " in plain.stdout
+    assert "\ncascade " in plain.stdout
 
 
 def test_an_output_without_a_judge_is_refused(scored: Path) -> None:
@@ -153,8 +153,8 @@ def test_the_report_shows_the_judge_and_the_curve(escalated: Callable[..., Path]
     done = invoke("report", output, "--label", "label", *resamples(output.parent, 20))
     assert done.returncode == 0, done.stderr
     page = (output / "report.html").read_text()
-    assert "<b>72</b> decided by judge" in page and "share that the judge decides" in page
-    assert "hallucinated by judge, " in page and "if a judge decided" in page
+    assert "72 responses decided by judge" in page and "share that the judge decides" in page
+    assert ">decided by judge, " in page and "if a judge decided" in page
     assert invoke("evaluate", output, "--members").returncode == 0
 
 
