@@ -106,7 +106,7 @@ class MembersConfig(Section):
     def with_evidence(self) -> "MembersConfig":
         """Return the members with evidence of the first SLM that is not served, unless a job sets `evidence`."""
         first = next((i for i, slm in enumerate(self.slms) if not slm.engine.IS_SERVED), None)
-        if first is None or any("evidence" in slm.model_fields_set for slm in self.slms):
+        if first is None or any(slm.evidence is not None for slm in self.slms):
             return self
         slms = [slm.model_copy(update={"evidence": i == first}) for i, slm in enumerate(self.slms)]
         return self.model_copy(update={"slms": tuple(slms)})

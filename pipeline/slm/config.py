@@ -80,7 +80,8 @@ class Slm(Model):
             log_odds = log P(yes) - log P(no).
         whole_response: Whether to also score the whole response (the paper's P(yes) baseline).
         evidence: Whether this SLM finds the evidence of each sentence: the passage, and the sentence of it, with which alone it
-            scores the sentence best. It takes more prompts and changes no score. Without it, `attribution` finds evidence.
+            scores the sentence best. It takes more prompts and changes no score. Else `attribution` finds evidence. None: in
+            `check` only.
         replicas: Its actor pool.
     """
 
@@ -92,7 +93,7 @@ class Slm(Model):
     unsupported: LabelWords = ("No", "NO", "no")
     value: Literal["p_yes", "p_yes_share", "log_odds"] = "log_odds"
     whole_response: bool = False
-    evidence: bool = False
+    evidence: bool | None = None
     replicas: Replicas = Replicas()
 
     ENGINE_SETTINGS: ClassVar[frozenset[str]] = frozenset(name for kind in ENGINE_CLASSES for name in kind.model_fields) - {
