@@ -47,7 +47,6 @@ REPLACED = {
     "delta:s3://lake/": "delta:lake/",
     "file:///lake": "file://{folder}/lake",
     "http://localhost:6006": "{url}",
-    "http://127.0.0.1:43745": "{url}",
 }
 """Address in a page -> the stand-in."""
 
