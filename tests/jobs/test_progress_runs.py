@@ -36,7 +36,7 @@ def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_an
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.05})
     done = ragassay("--log-format", "json", "run", logs, output, "--config", config, env=make_watched_env(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "scoring" not in done.stdout and "320 in = 300 scored + 20 unscorable" in done.stdout
+    assert "waiting" not in done.stdout and "320 in = 300 scored + 20 unscorable" in done.stdout
     lines = progress(done.stderr)
     phases = list(dict.fromkeys(line["phase"] for line in lines))
     assert phases == [phase for phase in PHASES if phase in phases] and {"loading", "scoring", "deciding"} < set(phases)

@@ -422,4 +422,4 @@ def test_a_written_job_file_runs(tmp_path: Path) -> None:
     fit = Manifest.from_json((tmp_path / "audit" / "manifest.json").read_text()).last_fit
     assert isinstance(fit, FitRecord) and set(fit.members) == {"entities", "novelty"}
     evaluation = invoke("evaluate", tmp_path / "audit", "--label", "label", *resamples(tmp_path, 20))
-    assert evaluation.returncode == 0 and len(evaluation.stdout.splitlines()) <= 10
+    assert evaluation.returncode == 0 and evaluation.stdout.startswith("Of ")

@@ -36,7 +36,7 @@ def write_unusual_layouts(logs: Path) -> None:
     pq.write_table(schema.empty_table(), folders[5] / "no rows.parquet")
     pq.ParquetWriter(folders[5] / "no groups.parquet", schema).close()
     pq.write_table(pa.Table.from_pylist(example_rows(30)), folders[6] / "groups.parquet", row_group_size=1)
-    (folders[6] / "notes.csv").touch()
+    (folders[6] / "notes.txt").touch()
     (logs / "latest").symlink_to(folders[-1].name)
     (folders[-1] / "again").symlink_to(".")
 
