@@ -59,7 +59,7 @@ class PairedRate:
         to_supported: Flagged on side A, supported on side B.
         both_supported: Supported on both sides.
         difference: Share flagged on side B minus side A, with Newcombe's paired interval.
-        p_value: Two-sided p-value of McNemar's exact test.
+        p_value: Two-sided mid-p value of McNemar's test.
     """
 
     __pydantic_config__ = RECORD_CONFIG

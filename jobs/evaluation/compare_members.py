@@ -158,18 +158,21 @@ def _read_last_rows(
 
 
 def _iterate_backwards(scored: ScoredDataset, where: Mapping[str, str]) -> Iterator[Position]:
-    """Iterate over the rows that meet the conditions, the last row first."""
-    for rows in scored.read_batches(["row_id", *where], is_reversed=True):
-        yield from (rows.position(int(i)) for i in np.flatnonzero(rows.matches(where))[::-1])
+    """Iterate over the rows with a verdict that meet the conditions, the last row first."""
+    for rows in scored.read_batches(["verdict", *where], is_reversed=True):
+        is_selected = rows.matches(where) & rows.table["verdict"].is_valid().to_numpy()
+        yield from (rows.position(int(i)) for i in np.flatnonzero(is_selected)[::-1])
 
 
 def _find_highest(scored: ScoredDataset, column: str, count: int, where: Mapping[str, str]) -> list[Position]:
-    """Find the rows with the highest values of a column; of equal values, the last rows."""
+    """Find the rows with a verdict and the highest values of a column; of equal values, the last rows."""
     candidates = (
         (value is not None, value if isinstance(value, int | float | str) else str(value), rows.position(i))
-        for rows in scored.read_batches([column, *where])
-        for i, (value, is_selected) in enumerate(zip(rows.table[column].to_pylist(), rows.matches(where), strict=True))
-        if is_selected
+        for rows in scored.read_batches(list(dict.fromkeys([column, "verdict", *where])))
+        for i, (value, verdict, is_selected) in enumerate(
+            zip(rows.table[column].to_pylist(), rows.table["verdict"].to_pylist(), rows.matches(where), strict=True)
+        )
+        if is_selected and verdict is not None
     )
     return [position for *_, position in heapq.nlargest(count, candidates)]
 

@@ -74,7 +74,8 @@ def _compare_partitions(
     errors = _compare_errors(limits, error_rates)
     if min(sentences) < limits.min_sentences:
         setting = f"verdict.drift.min_sentences: {limits.min_sentences}"
-        note = f"{min(sentences)} sentences are too few to distinguish drift from chance ({setting})"
+        counts = f"{sentences[0]:,} sentences against {sentences[1]:,} before"
+        note = f"{counts} are too few to distinguish drift from chance ({setting})"
         # A run in which every row failed has no sentence: then the errors are the drift.
         return DriftCheck(*names, sentences, [errors] if errors.drifted else [], None if errors.drifted else note)
     shifts = [*_compare_members(limits, current, earlier), errors, _compare_lengths(limits, current, earlier)]

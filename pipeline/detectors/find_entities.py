@@ -127,6 +127,8 @@ _START = re.compile(rf"(?:^|{_TITLES}[.!?:\n]|[\"“”(])[\s\"“(*•-]*$")
 _A_UNIT = re.compile(rf"\ban?\s+({_UNIT})")
 _HOURS = re.compile(r"(?<![\d.,:])\b(\d{1,2})\s?(?:to|until|till|-|–)\s?(\d{1,2})\b(?![.,:]\d)")  # "8 to 18"
 _LAST_HOUR = 24
+_BEFORE_HOUR = re.compile(r"(?:\b(?:from|to|until|till|at|by|before|after|between|and|since)\s|[-–])\s?$")
+_AFTER_HOUR = re.compile(r"\s*(?:$|[.,;:!?)–-]|(?:to|until|till|and|on|from|daily|every|each|o['’]clock)\b)")
 _NAME_WORD = re.compile(r"\w+")
 _PRECEDING_CHARS = 40  # characters before a word that show whether it begins a sentence
 
@@ -226,7 +228,7 @@ def _expand_key(key: EntityKey) -> set[EntityKey]:
             return {*parts, number} if year else set(parts)
         case ("time", minute) if minute % 60 == 0:  # "6 p.m." implies the 18 and the 6 of "8 to 18" and "8 to 6"
             hour = minute // 60
-            return {key, ("number", float(hour), None), ("number", float(hour % 12 or 12), None)}
+            return {key, ("hour", float(hour)), ("hour", float(hour % 12 or 12))}
         case _:
             return {key}
 
@@ -351,7 +353,15 @@ def _make_number(match: re.Match[str], text: str, is_context: bool) -> Entity | 
     # "9.99 per year" is known if the context has 9.99 per year, or 9.99 without a period.
     periods = [match["period"] or "any"] if is_context or match["period"] is None else [match["period"], "any"]
     rates: set[EntityKey] = {("rate", *part, period) for part in values for period in periods}
+    if not is_context and unit is None and _is_hour(match):
+        keys.add(("hour", value))
     return Entity(EntityKind.NUMBER, text, frozenset(keys | rates if is_context else rates if match["period"] else keys))
+
+
+def _is_hour(match: re.Match[str]) -> bool:
+    """Return whether a number without a unit can be an hour: "from 8 to 18", but not "6 cubic metres"."""
+    before = match.string[max(0, match.start() - _PRECEDING_CHARS) : match.start()]
+    return _BEFORE_HOUR.search(before) is not None and _AFTER_HOUR.match(match.string, match.end()) is not None
 
 
 def _parse_unit(text: str) -> tuple[str, float]:

@@ -90,7 +90,7 @@ def lay_out_trend(groups: Sequence[GroupCounts], events: Sequence[Event], curren
     shown = [group for group in groups if group.scored]
     if len(shown) < 2:
         return None
-    top = max(MIN_TOP, 1.15 * max(group.flagged_share for group in shown))
+    top = max(MIN_TOP, 1.05 * max(group.flagged_interval[1] for group in shown))
     xs = [100 * (i + 0.5) / len(shown) for i in range(len(shown))]
 
     def y_of(share: float) -> float:

@@ -94,7 +94,7 @@ def _list_sides(comparison: RunComparison) -> Iterator[tuple[str, str]]:
     if comparison.where:
         conditions = ", ".join(f"{name}={value}" for name, value in comparison.where.items())
         yield "only", f"{conditions}; {comparison.excluded:,} other rows excluded"
-    yield "in brackets", "95 % confidence intervals (Newcombe), p by McNemar's exact test"
+    yield "in brackets", "95 % confidence intervals (Newcombe), p by McNemar's test (mid-p)"
 
 
 def _describe_side(side: ComparedSide) -> str:

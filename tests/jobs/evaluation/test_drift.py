@@ -78,7 +78,7 @@ def test_fewer_failures_are_not_drift() -> None:
 def test_too_little_data_is_not_compared() -> None:
     assert "no earlier partition" in (check_drift(job().verdict, Manifest(), {"dt=1": partition_stats(1)}).note or "")
     few = check_drift(job().verdict, Manifest(), {"dt=1": partition_stats(1), "dt=2": partition_stats(2, sentences=20)})
-    assert "20 sentences are too few" in (few.note or "") and not few.shifts
+    assert "20 sentences against 300 before are too few" in (few.note or "") and not few.shifts
 
 
 def test_a_partition_without_scores_has_drifted() -> None:

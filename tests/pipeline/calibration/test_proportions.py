@@ -38,8 +38,9 @@ def test_a_paired_interval_contains_the_difference_and_turns_with_the_sides(a: i
 
 
 def test_mcnemar_counts_only_the_changed_rows() -> None:
-    assert mcnemar_p(0, 0) == 1.0 and mcnemar_p(5, 5) == 1.0
-    assert mcnemar_p(1, 9) == pytest.approx(2 * (1 + 10) / 2**10)
+    assert mcnemar_p(0, 0) == 1.0 and mcnemar_p(5, 5) == pytest.approx(1 - 252 / 2**10)
+    assert mcnemar_p(1, 9) == pytest.approx((2 * (1 + 10) - 10) / 2**10)
+    assert mcnemar_p(0, 5) < 0.05 and paired_difference_interval(9, 0, 5, 12)[0] > 0  # both exclude equal shares
 
 
 def test_rows_of_one_group_widen_the_interval() -> None:

@@ -77,6 +77,8 @@ def test_an_entity_in_another_spelling_is_known(response: str, context: str) -> 
         ("5 mg per week", "5 mg per day", ["5 mg per week"]),
         ("each minute costs €0.32", "each minute costs €0.22", ["€0.32"]),
         ("from 8 to 19", "8 a.m. to 6 p.m.", ["19"]),
+        ("up to 6 cubic metres", "4 cubic metres, between 6 pm and 6 am", ["6"]),
+        ("Bring 8 copies.", "It opens at 8 a.m.", ["8"]),
         ("until 7 p.m.", "8–18", ["7 p.m."]),
         ("They met Ms. Oduya at Quillport Transit.", "Quillport has no bus.", ["Oduya", "Quillport Transit"]),
     ],
