@@ -1,5 +1,6 @@
 """Inspect logs: collect all facts from which the job file is written."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,14 @@ MIN_QUESTION_SHARE = 0.5  # share of rows with a question below which only membe
 CHARS_PER_TOKEN = 4  # approximately, in English
 MAX_CHECKED_IDS = 2_000_000
 """Rows up to which all ids are read to check that they are unique; for larger logs the run checks it."""
+MIN_UNIQUE = 20
+"""Sampled values that a column needs to be taken for ids by their form."""
+
+MIN_EPOCH_SECONDS = 10**9
+"""A larger integer may be a time."""
+
+_ID_TEXT = re.compile(r"[\w:./#-]{1,64}")
+_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 MAX_SLICES, MAX_SLICE_VALUES, MAX_VALUE_CHARS = 5, 50, 60  # columns; their values; characters of a value
 
 
@@ -139,20 +148,30 @@ def _make_no_column_error(
 
 
 def _choose_row_id(logs: Logs, rows: int, columns: Sequence[Column], used_columns: Collection[str | None]) -> ColumnChoice:
-    """Choose the column with ids: by its name, with no missing and no repeated values."""
-    fits = [c for c in columns if c.name not in used_columns and c.is_id and c.is_in_all_files and rate_id(c.name)]
+    """Choose the column with ids: without missing or repeated values, by its name, else by the form of its values."""
+    fits = [c for c in columns if c.name not in used_columns and c.is_id and c.is_in_all_files]
     fits = [c for c in fits if None not in c.values and len(set(c.values)) == len(c.values)]
-    for column in sorted(fits, key=lambda c: -rate_id(c.name)):
+    named = sorted((c for c in fits if rate_id(c.name)), key=lambda c: -rate_id(c.name))
+    by_form = [c for c in fits if not rate_id(c.name) and len(c.values) >= MIN_UNIQUE and all(map(_looks_like_id, c.values))]
+    for column in (*named, *by_form):
+        doubts = () if column in named else ("its name is not one of an id; each of its values occurs once",)
         if rows > MAX_CHECKED_IDS:
-            reason = "by its name; the sampled ids are unique, the run checks all of them"
-            return ColumnChoice("row_id", column.name, [reason])
+            reason = "the sampled ids are unique, the run checks all of them"
+            return ColumnChoice("row_id", column.name, [reason], doubts)
         try:
             check_row_ids(logs, logs.files, Columns(row_id=column.name))
         except InputError:
             continue
-        return ColumnChoice("row_id", column.name, ["by its name; no id is missing or repeated"])
+        return ColumnChoice("row_id", column.name, ["no id is missing or repeated"], doubts)
     reason = "no column has unique ids by name and values; ids are made from file and row number"
     return ColumnChoice("row_id", None, [reason])
+
+
+def _looks_like_id(value: object) -> bool:
+    """Return whether a value is a word or a number as ids are, and neither a date nor a count of seconds."""
+    if isinstance(value, str):
+        return _ID_TEXT.fullmatch(value) is not None and _DATE.match(value) is None
+    return isinstance(value, int) and 0 <= value < MIN_EPOCH_SECONDS
 
 
 def _find_labels(columns: Sequence[Column]) -> list[str]:

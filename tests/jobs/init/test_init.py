@@ -171,6 +171,24 @@ def test_alternative_columns_are_reported(tmp_path: Path) -> None:
     assert "`answer` could be the response too" in output and "`query` could be the question too" in output
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "chosen"),
+    [
+        ("ticket", [f"WA-{i}" for i in range(40)], True),
+        ("ticket", list(range(40)), True),
+        ("ticket", [f"WA-{i // 2}" for i in range(40)], False),
+        ("logged", [f"2026-11-{i % 28 + 1:02} 10:{i:02}" for i in range(40)], False),
+        ("logged", [1_790_000_000 + i for i in range(40)], False),
+        ("note", [f"Call number {i}" for i in range(40)], False),
+    ],
+)
+def test_unique_values_in_the_form_of_ids_are_ids_in_doubt(tmp_path: Path, name: str, values: list[Any], chosen: bool) -> None:
+    rows = [{"question": f"Q{i}?", "context": ["It is so."], "response": "It is.", name: v} for i, v in enumerate(values)]
+    write_logs(tmp_path / "logs" / "a.parquet", rows)
+    (choice,) = (choice for choice in inspect_logs(str(tmp_path / "logs")).choices if choice.key == "row_id")
+    assert (choice.column, bool(choice.doubts)) == ((name, True) if chosen else (None, False))
+
+
 def chosen_row_id(findings: Findings) -> str | None:
     return next(choice.column for choice in findings.choices if choice.key == "row_id")
 
