@@ -240,13 +240,17 @@ def fit_sets(parts: Sequence[Rows], choice: Choice) -> Fitted:
     return Fitted(fits, fit_probability(score_sampled(cut / tau), is_correct), tau, cut / tau)
 
 
+def read_truth(rows: Rows) -> Floats:
+    """Return whether each sentence is supported (1 or 0); a claim has its response's label, NaN is unlabeled."""
+    if np.isnan(rows.sentence_truth).all():
+        is_claim = rows.sentence_counts == 1
+        return np.repeat(np.where(is_claim, rows.is_correct, np.nan), rows.sentence_counts)
+    return rows.sentence_truth
+
+
 def read_sentences(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit]) -> tuple[Floats, Bools]:
-    """Return the ensemble scores of labeled sentences and whether each is supported. A claim has its response's label."""
-    scores = combine_members(rows.sentence_values, fits, dict(choice.weights))
-    truth = rows.sentence_truth
-    if np.isnan(truth).all():
-        claims = rows.sentence_counts == 1
-        truth = np.repeat(np.where(claims, rows.is_correct, np.nan), rows.sentence_counts)
+    """Return the ensemble scores of labeled sentences and whether each is supported."""
+    scores, truth = combine_members(rows.sentence_values, fits, dict(choice.weights)), read_truth(rows)
     known = ~np.isnan(truth) & ~np.isnan(scores)
     return scores[known], truth[known] == 1
 

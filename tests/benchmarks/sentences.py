@@ -13,15 +13,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, load_labeled
+from ragassay.jobs.evaluation.labeled_responses import load_labeled
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.jobs.verdicts.partition_stats import read_member_values
-from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.calibration.probability import compute_calibration_error
 from ragassay.schemas.columns import SentenceState
-from tests.benchmarks.defaults import SENTENCE_SETS
+from tests.benchmarks.defaults import SENTENCE_SETS, read_truth
 
 SETS = SENTENCE_SETS | {
     name: LabelSource("label", where={"dev_set": name}) for name in ("written_statements", "written_answers")
@@ -32,14 +31,6 @@ PENALTIES = (0.0, 0.25, 0.5, 1.0, 2.0)
 
 SIZE, MARGIN = 320, 44
 """Size of the plot and its margin, in pixels."""
-
-
-def read_truth(rows: LabeledResponses) -> Floats:
-    """Return whether each sentence is supported (1 or 0); a claim has its response's label, NaN is unlabeled."""
-    if np.isnan(rows.sentence_truth).all():
-        is_claim = rows.sentence_counts == 1
-        return np.repeat(np.where(is_claim, rows.is_correct, np.nan), rows.sentence_counts)
-    return rows.sentence_truth
 
 
 def read_sentences(output: str) -> dict[str, pl.DataFrame]:

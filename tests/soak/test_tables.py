@@ -1,8 +1,5 @@
 """Tables end to end: more than a thousand rows in two increments, written by the formats' own libraries, counted by row_id."""
 
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.storage.folder import open_folder
-from tests.conftest import example_rows, free_port
+from tests.conftest import example_rows
 from tests.jobs.conftest import invoke, manifest, ragassay, read_rows, start, wait_for, write_job
 from tests.jobs.integrations.lineage.test_events import Server, server  # noqa: F401
+from tests.object_store import serve_bucket
 from tests.raises import fails
 from tests.soak.results import Result, record
 
@@ -210,25 +208,10 @@ def test_runs_over_json_lines_score_each_row_once(tmp_path: Path) -> None:
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """URI options of a bucket `lake` on a new S3 server."""
-    import boto3
-
-    port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
     for name, value in {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "EC2_METADATA_DISABLED": "true"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    moto = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
-    try:
-        client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
-        for _ in range(100):
-            try:
-                client.create_bucket(Bucket="lake")
-                break
-            except Exception:
-                time.sleep(0.2)
+    with serve_bucket("lake") as (_, endpoint):
         yield f"?endpoint_override={endpoint}&region=us-east-1"
-    finally:
-        moto.terminate()
-        moto.wait()
 
 
 def test_runs_over_delta_on_an_object_store_score_each_row_once(tmp_path: Path, bucket: str) -> None:

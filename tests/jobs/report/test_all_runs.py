@@ -1,16 +1,14 @@
 """The site of `report --all-runs`, on a disk and in an object store, and rows selected by --where."""
 
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from ragassay.jobs.report.command import _name_pages
-from tests.conftest import OBJECT_STORE, free_port
+from tests.conftest import OBJECT_STORE
 from tests.jobs.conftest import invoke, read_rows
+from tests.object_store import serve_bucket
 from tests.raises import fails
 
 
@@ -62,23 +60,9 @@ def test_where_selects_the_rows_of_everything(scored: Path) -> None:
 
 @pytest.mark.slow
 def test_output_and_site_can_be_in_an_object_store(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import boto3
-
     for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
-    port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
-    server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
-    try:
-        client = boto3.client(
-            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
-        )
-        for _ in range(100):
-            try:
-                client.create_bucket(Bucket="audit")
-                break
-            except Exception:
-                time.sleep(0.2)
+    with serve_bucket("audit") as (client, endpoint):
         for path in scored.rglob("*.*"):
             if path.is_file():
                 client.upload_file(str(path), "audit", f"out/{path.relative_to(scored)}")
@@ -93,6 +77,3 @@ def test_output_and_site_can_be_in_an_object_store(scored: Path, monkeypatch: py
             ]
             text = client.get_object(Bucket="audit", Key=f"{prefix}index.html")["Body"].read().decode()
             assert 'href="2026-11-07.html"' in text and "test" not in re.findall(r"<p class=\"note\">.*", text)[0]
-    finally:
-        server.terminate()
-        server.wait()

@@ -1,9 +1,6 @@
 """Two runs, explanations and a cascade on an object store."""
 
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -11,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.chat_server import Serve, completion
-from tests.conftest import OBJECT_STORE, example_rows, free_port, write_logs
+from tests.conftest import OBJECT_STORE, example_rows, write_logs
 from tests.jobs.conftest import invoke, write_job
 from tests.jobs.second_pass.explain.conftest import count_questions, reply_honestly
+from tests.object_store import serve_bucket
 
 pytestmark = pytest.mark.slow
 
@@ -22,24 +20,11 @@ def test_logs_and_output_can_be_in_an_object_store(
     shared_ray_session: None, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Logs and output are on an S3 server over HTTP, with partitions, checkpoint, lock, a second run and explanations."""
-    import boto3
     from pyarrow import fs as pafs
 
     for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
-    port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
-    server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
-    try:
-        client = boto3.client(
-            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
-        )
-        for _ in range(100):
-            try:
-                client.create_bucket(Bucket="audit")
-                break
-            except Exception:
-                time.sleep(0.2)
+    with serve_bucket("audit") as (client, endpoint):
         for day in (1, 2):
             path = write_logs(tmp_path / f"{day}.parquet", example_rows(8, start=day * 100))
             client.upload_file(str(path), "audit", f"logs/dt=2026-11-0{day}/a.parquet")
@@ -79,6 +64,3 @@ def test_logs_and_output_can_be_in_an_object_store(
         assert judged.num_rows == 4 and set(judged["verdict"].to_pylist()) == {"hallucinated"}
         remaining = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
         assert not [key for key in remaining if re.search("/_(checkpoint|explaining|answers|escalating)/|_lock$", key)]
-    finally:
-        server.terminate()
-        server.wait()
