@@ -193,6 +193,8 @@ def _make_checked_plan(job: Job, logs: Logs | None, output: Folder, console: Con
         check_selection(job, plan.selection)
     for name, text in plan.describe():
         _LOG.info("plan: %s: %s", name, text)
+    if plan.warning:
+        console.print(f"warning: {plan.warning}", markup=False)
     return plan
 
 

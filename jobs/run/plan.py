@@ -19,6 +19,7 @@ from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.jobs.second_pass.escalate.command import find_unescalated, make_judge_stages
 from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.deciding_settings import describe_change, list_job_settings
 from ragassay.jobs.verdicts.languages import resolve_languages
 from ragassay.jobs.verdicts.partitions import find_partitions_without_verdicts
 from ragassay.jobs.verdicts.settings import check_verdict_settings
@@ -110,6 +111,7 @@ class RunPlan:
         escalate: The step that asks the judge.
         cpus: Logical CPUs that the most demanding step needs.
         gpus: GPUs that the most demanding step needs.
+        warning: How its settings differ from those of the verdicts that stay; None if they do not.
     """
 
     job: Job
@@ -123,6 +125,7 @@ class RunPlan:
     escalate: PlannedStep
     cpus: float
     gpus: float
+    warning: str | None = None
 
     @property
     def selection(self) -> Selection | None:
@@ -147,6 +150,8 @@ class RunPlan:
                 lines.append((name, f"{_describe_partitions(step.partitions)}: {step.reason}"))
             elif step.reason:
                 lines.append((name, f"nothing: {step.reason}"))
+        if self.warning:
+            lines.append(("warning", self.warning))
         if self.needs_ray:
             lines.append(("needs", f"{self.cpus:g} logical CPUs" + (f", {self.gpus:g} GPUs" if self.gpus else "")))
         return lines
@@ -165,21 +170,22 @@ def make_plan(job: Job, logs: Logs | None, output: Folder, options: RunOptions) 
         RagassayError: The input does not fit the output, or the job file contradicts its calibration.
     """
     manifest, command = read_manifest(output), options.command
-    registration, scoring_job = None, job
+    registration, scoring_job, settings = None, job, None
     if logs is not None:
         registration = match_input(job, logs, output, manifest, options.scope)
         selection = replace(registration.selection, deadline=options.deadline)
         registration = replace(registration, selection=selection)
         if command.finalizes:
-            check_verdict_settings(job, registration.fingerprint)
+            settings = list_job_settings(check_verdict_settings(job, registration.fingerprint), job.verdict.threshold)
         scoring_job = resolve_languages(job, registration.fingerprint)
     partly_scored = find_partly_scored_files(output)
     reasons = {} if registration is None else _find_reasons(registration, partly_scored)
     finalize = _plan_finalize(output, manifest, registration, partly_scored, command)
+    warning = describe_change(manifest, settings, finalize.partitions) if settings and finalize.is_needed else None
     current_manifest = manifest if registration is None else replace(manifest, fingerprint=registration.fingerprint)
     escalate = _plan_escalate(job.escalation.judge, output, current_manifest, finalize, command)
     cpus, gpus = _find_resources(job, to_score=bool(reasons), to_escalate=escalate.is_needed)
-    return RunPlan(job, scoring_job, output, options, manifest, registration, reasons, finalize, escalate, cpus, gpus)
+    return RunPlan(job, scoring_job, output, options, manifest, registration, reasons, finalize, escalate, cpus, gpus, warning)
 
 
 def _find_reasons(registration: Registration, partly_scored: Collection[int]) -> dict[int, ScoreReason]:

@@ -130,8 +130,8 @@ def _make_settings(job: Job, parts: VerdictParts, run_id: str, fits: Mapping[str
     return VerdictSettings(values, rule, parts.tau, run_id, parts.probability, parts.sentence_probability)
 
 
-def check_verdict_settings(job: Job, fingerprint: dict[str, Any]) -> None:
-    """Check, before there are scores, that the job file and its calibration can give verdicts.
+def check_verdict_settings(job: Job, fingerprint: dict[str, Any]) -> VerdictParts:
+    """Check, before there are scores, that the job file and its calibration can give verdicts, and return their parts.
 
     Args:
         job: The job.
@@ -140,7 +140,7 @@ def check_verdict_settings(job: Job, fingerprint: dict[str, Any]) -> None:
     Raises:
         ConfigError: The calibration can't be read or belongs to other scores, or the job file contradicts it.
     """
-    resolve_parts(job, find_calibration(job, fingerprint))
+    return resolve_parts(job, find_calibration(job, fingerprint))
 
 
 def _make_threshold_record(threshold: Threshold, calibration: Calibration | None, tau: float | None) -> ThresholdRecord | None:

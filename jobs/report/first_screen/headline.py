@@ -7,6 +7,7 @@ from ragassay.jobs.display.statuses import describe_reasons
 from ragassay.jobs.report.counts import GroupCounts
 from ragassay.jobs.report.gather import ReportData
 from ragassay.jobs.report.wording import format_points, format_share
+from ragassay.jobs.verdicts.deciding_settings import describe_mixture
 from ragassay.pipeline.calibration.proportions import difference_interval
 from ragassay.schemas.estimate import Estimate, RateRecord
 from ragassay.schemas.manifest import Manifest, Run
@@ -128,8 +129,9 @@ def _list_totals(data: ReportData) -> Iterator[str]:
 
 
 def list_notes(manifest: Manifest, run: Run, has_partitions: bool) -> list[str]:
-    """List what a reader must know about the rows: a sample, the runs without partitions, files that were skipped."""
+    """List what a reader must know about the rows: mixed settings, a sample, runs, files that were skipped."""
     return [
+        *describe_mixture(manifest),
         *_describe_sample(manifest),
         *([] if has_partitions else _describe_runs(manifest)),
         *_describe_skipped(run.files_skipped),
