@@ -1,6 +1,7 @@
 """Check single answers. Each gets the scores of a run whose only row it is, with the same calibration."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from ragassay.jobs.config.job import Job, resolve_dtypes
 from ragassay.jobs.input.passages import read_passages
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
+from ragassay.schemas.manifest import MemberFit
 
 
 def check_answers(
@@ -44,10 +46,14 @@ def check_answers(
     job = resolve_dtypes(job.model_copy(update={"members": job.members.with_evidence()}))
     settings = resolve_answer_settings(job, history, calibration)
     rows = run_stages(load_stages(make_row_stages(job, settings), report_step), table, report_step).to_pylist()
+    verdict_settings = settings.verdict_settings
+    fits = {
+        name: MemberFit(**asdict(fit), value=verdict_settings.values[name]) for name, fit in verdict_settings.rule.fits.items()
+    }
     used = {columns.question, columns.context, columns.response, columns.row_id}
     passthrough = [{passthrough_name(key): value for key, value in answer.items() if key not in used} for answer in answers]
     return [
-        CheckedAnswer({**row, **other_fields}, settings.source, job.splitting.language)
+        CheckedAnswer({**row, **other_fields}, settings.source, job.splitting.language, fits, verdict_settings.rule.weights)
         for row, other_fields in zip(rows, passthrough, strict=True)
     ]
 

@@ -1,10 +1,14 @@
 """The result of checking one answer, as Python code and notebooks read it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
 
+from ragassay.jobs.verdicts.lowest_member import describe_lowest_member
 from ragassay.pipeline.detectors.terms import collect_known_terms, find_new_words, stem_content_words
+from ragassay.schemas.columns import SentenceState
+from ragassay.schemas.manifest import MemberFit
 
 WORD = "word"
 """Kind of a missing term that is a plain content word."""
@@ -23,6 +27,7 @@ class Sentence:
         state: supported, doubtful or flagged; None without a score.
         passage: Index of its best passage, from 0; None without evidence.
         excerpt: The part of that passage that is closest to the sentence.
+        cause: The member that lowers its score most, with its value, if it is flagged or doubtful.
         missing: (kind, text) of its terms that neither the context nor the question has: names, numbers, …, then words.
         notes: Why a detector has no value for it.
     """
@@ -35,6 +40,7 @@ class Sentence:
     state: str | None
     passage: int | None
     excerpt: str | None
+    cause: str | None
     missing: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
 
@@ -47,11 +53,15 @@ class CheckedAnswer:
         row: The answer with the columns of `scored/`.
         judged_by: Source of the moments and the threshold.
         language: ISO 639-1 code of the language whose words and stems are compared.
+        fits: Member -> mu and sigma by which it was judged; empty for rows of a table.
+        weights: Member -> weight; None for equal weights.
     """
 
     row: dict[str, Any]
     judged_by: str = ""
     language: str = "en"
+    fits: Mapping[str, MemberFit] = field(default_factory=dict)
+    weights: Mapping[str, float] | None = None
 
     @property
     def verdict(self) -> str | None:
@@ -95,9 +105,16 @@ class CheckedAnswer:
         spans, evidence = row["sentences"] or [], row["evidence"]
         known_terms = collect_known_terms(row["response"] or "", [row["question"], *(row["context"] or [])], self.language)
         return [
-            _make_sentence(span, evidence[i] if evidence else None, row["context"] or [], known_terms, self.language)
+            _make_sentence(
+                span, evidence[i] if evidence else None, row["context"] or [], known_terms, self.language, self._find_cause(i)
+            )
             for i, span in enumerate(spans)
         ]
+
+    def _find_cause(self, sentence: int) -> str | None:
+        if self.row["sentences"][sentence]["state"] not in (SentenceState.FLAGGED, SentenceState.DOUBTFUL):
+            return None
+        return describe_lowest_member(self.row.get("members") or [], sentence, self.fits, self.weights)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data: the columns of `scored/`, and `judged_by`."""
@@ -126,6 +143,7 @@ def _make_sentence(
     context: list[str | None],
     known_terms: set[str] | None,
     language: str,
+    cause: str | None,
 ) -> Sentence:
     missing = [(term["kind"], term["text"]) for term in evidence["missing"] or []] if evidence else []
     missing_stems = set(stem_content_words(" ".join(text for _, text in missing), language))
@@ -134,5 +152,5 @@ def _make_sentence(
     excerpt = None if passage is None else (context[passage] or "")[start:end]
     return Sentence(
         span["text"], span["start"], span["end"], span["score"], span["probability"], span["state"], passage, excerpt,
-        (*missing, *((WORD, word) for word in new_words)), tuple(evidence["notes"] or ()) if evidence else (),
+        cause, (*missing, *((WORD, word) for word in new_words)), tuple(evidence["notes"] or ()) if evidence else (),
     )  # fmt: skip

@@ -141,8 +141,8 @@ def _format_scores(answer: CheckedAnswer) -> str:
 
 
 def _format_evidence(sentence: Sentence) -> list[str]:
-    """Format what the context lacks, the best passage, and the notes of detectors."""
-    lines = []
+    """Format the member that decided, what the context lacks, the best passage, and the notes of detectors."""
+    lines = [f"mainly by {sentence.cause}"] if sentence.cause else []
     if sentence.missing:
         lines.append("not in the context: " + ", ".join(f"{text} ({kind})" for kind, text in sentence.missing))
     if sentence.passage is not None:

@@ -8,7 +8,7 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import Position, open_scored, value_to_text
 from ragassay.jobs.report.responses.explanations import ExplanationSummary, ShownExplanation, read_explanations
 from ragassay.jobs.report.responses.marks import Piece, mark_passages, mark_sentence
-from ragassay.jobs.report.responses.member_scores import MemberScales, MemberScore, list_member_scores
+from ragassay.jobs.report.responses.member_scores import MemberScales, MemberScore, find_cause, list_member_scores
 from ragassay.jobs.report.responses.reasons import list_new_words, list_reasons
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.detectors.terms import collect_known_terms
@@ -214,19 +214,19 @@ def _make_sentence(
     evidence = row["evidence"][number] if row["evidence"] else {"passage": None, "start": None, "end": None, "missing": []}
     missing_terms = [term["text"] for term in evidence["missing"]] if is_detailed else []
     pieces = tuple(mark_sentence(sentence["text"], missing_terms, known_stems, scales.language))
-    members = list_member_scores(row, number, scales)
+    cause = find_cause(row, number, scales) if is_detailed else None
     return ShownSentence(
         text=sentence["text"],
         score=sentence["score"],
         probability=sentence["probability"],
         state=sentence["state"] or "",
         passage=evidence["passage"] if evidence["passage"] is not None else find_nearest_passage(sentence["text"], passages),
-        reasons=tuple(list_reasons(evidence["missing"], list_new_words(pieces), members)) if is_detailed else (),
+        reasons=tuple(list_reasons(cause, evidence["missing"], list_new_words(pieces))) if is_detailed else (),
         explanation=explanation,
         number=number,
         is_detailed=is_detailed,
         pieces=pieces,
-        members=members,
+        members=list_member_scores(row, number, scales),
         best=None if evidence["start"] is None or evidence["end"] is None else (evidence["start"], evidence["end"]),
     )
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragassay.jobs.evaluation.compare_members import read_member_limits
-from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
-from ragassay.schemas.manifest import Manifest, MemberFit
+from ragassay.jobs.verdicts.lowest_member import describe_lowest_member, read_value
+from ragassay.schemas.columns import ENSEMBLE
+from ragassay.schemas.manifest import FitRecord, Manifest, MemberFit
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ class MemberScales:
     """Scales of the members' values.
 
     Attributes:
-        fits: Run -> member -> its mu and sigma.
-        latest_fits: Member -> mu and sigma of the latest fit, for rows of unknown runs.
+        fits: Run -> its fit.
+        latest_fit: The latest fit, for rows of unknown runs; null without one.
         limits: Member -> value below which it alone flags.
         language: ISO 639-1 code of the responses.
     """
 
-    fits: Mapping[str, Mapping[str, MemberFit]] = field(default_factory=dict)
-    latest_fits: Mapping[str, MemberFit] = field(default_factory=dict)
+    fits: Mapping[str, FitRecord] = field(default_factory=dict)
+    latest_fit: FitRecord | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
     language: str = "en"
 
@@ -52,10 +53,9 @@ def read_member_scales(manifest: Manifest, limits: Mapping[str, float] | None = 
         manifest: Its manifest.
         limits: Member -> limit, instead of the manifest's.
     """
-    fit = manifest.last_fit
     return MemberScales(
-        fits={run.run_id: run.fit.members for run in manifest.runs if run.fit and run.fit.members},
-        latest_fits=fit.members if fit else {},
+        fits={run.run_id: run.fit for run in manifest.runs if run.fit and run.fit.members},
+        latest_fit=manifest.last_fit,
         limits=read_member_limits(manifest) | dict(limits or {}),
         language=manifest.fingerprint.get("splitter", {}).get("language", "en"),
     )
@@ -69,7 +69,8 @@ def list_member_scores(row: Mapping[str, Any], sentence: int, scales: MemberScal
         sentence: Number of the sentence, from 0.
         scales: Scales of the members' values.
     """
-    fits = scales.fits.get(row.get("run_id") or "", scales.latest_fits)
+    fit = _find_fit(row, scales)
+    fits = fit.members if fit else {}
     notes = [note.partition(": ") for note in row["evidence"][sentence]["notes"] or []] if row["evidence"] else []
     notes_by_member = {name: text for name, _, text in notes}
     return tuple(
@@ -78,24 +79,24 @@ def list_member_scores(row: Mapping[str, Any], sentence: int, scales: MemberScal
     )
 
 
+def find_cause(row: Mapping[str, Any], sentence: int, scales: MemberScales) -> str | None:
+    """Describe the member that lowers a sentence's score most; None if no member does, or if a judge decided the row."""
+    fit = _find_fit(row, scales)
+    if fit is None or row["decided_by"] != ENSEMBLE:
+        return None
+    return describe_lowest_member(row["members"] or [], sentence, fit.members, fit.weights)
+
+
+def _find_fit(row: Mapping[str, Any], scales: MemberScales) -> FitRecord | None:
+    return scales.fits.get(row.get("run_id") or "", scales.latest_fit)
+
+
 def _make_member_score(
     member: Mapping[str, Any], sentence: int, fit: MemberFit | None, limits: Mapping[str, float], notes: Mapping[str, str]
 ) -> MemberScore:
     name = member["name"]
-    value = _read_value(member, sentence, fit)
+    value = read_value(member, sentence, fit)
     if value is None:
         return MemberScore(name, None, note=notes.get(name, ""))
     limit = limits.get(name, fit.mu if fit else None)
     return MemberScore(name, value, (value - fit.mu) / fit.sigma if fit else None, limit is not None and value < limit)
-
-
-def _read_value(member: Mapping[str, Any], sentence: int, fit: MemberFit | None) -> float | None:
-    """Return the value that the verdict used: an SLM's is computed from its logprobs, because its stored scores are those
-    of the scoring run.
-    """
-    if fit and ValueKind(fit.value).is_from_logprobs and member["log_p_yes"]:
-        return float(
-            compute_values_from_logprobs(ValueKind(fit.value), member["log_p_yes"][sentence], member["log_p_no"][sentence])
-        )
-    scores = member["sentence_scores"]
-    return scores[sentence] if scores else None

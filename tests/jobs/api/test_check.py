@@ -42,6 +42,8 @@ def test_sentences_have_their_best_passage_and_their_missing_terms() -> None:
         and supported.score is not None
         and flagged.score < supported.score
     )
+    assert flagged.cause and flagged.cause.startswith("entities: 0.00") and supported.cause is None
+    assert "mainly by entities: 0.00" in repr(checked)
     assert ("number", "24 hours") in flagged.missing and ("word", "departure") in flagged.missing
     assert not [text for kind, text in flagged.missing if kind == "word" and text in ("it", "and", "24", "Anna")]
     assert FARE["response"][flagged.start : flagged.end] == flagged.text

@@ -18,7 +18,7 @@ from ragassay.jobs.report.responses.cards import MAX_SENTENCES, ShownSentence, _
 from ragassay.jobs.report.responses.marks import MAX_CHARACTERS, MISSING, NEW, cut_text, mark_sentence, shorten_text
 from ragassay.jobs.report.responses.member_scores import MemberScales, MemberScore, list_member_scores, read_member_scales
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.schemas.manifest import MemberFit
+from ragassay.schemas.manifest import FitRecord, MemberFit
 from tests.browser import start_chromium
 from tests.jobs.conftest import invoke, read_rows, resamples
 from tests.jobs.evaluation.conftest import DAYS, HOSTILE, ITEMS, job, raw_row, write_output
@@ -249,9 +249,9 @@ def test_a_member_without_a_value_has_a_note() -> None:
     member = {"name": "entities", "sentence_scores": [None], "response_score": None, "log_p_yes": None, "log_p_no": None}
     row = {"members": [member], "evidence": [{"notes": ["entities: nothing named"]}], "run_id": "x"}
     assert list_member_scores(row, 0, MemberScales()) == (MemberScore("entities", None, note="nothing named"),)
-    fit = MemberFit(0.5, 0.2, 9, 0.0, "score")
+    fit_record = FitRecord("", {"entities": MemberFit(0.5, 0.2, 9, 0.0, "score")}, "harmonic", "shift", 1e-3, None)
     (score,) = list_member_scores(
-        {**row, "members": [{**member, "sentence_scores": [0.4]}]}, 0, MemberScales(latest_fits={"entities": fit})
+        {**row, "members": [{**member, "sentence_scores": [0.4]}]}, 0, MemberScales(latest_fit=fit_record)
     )
     assert score.is_low and score.z_score == pytest.approx(-0.5)  # the member has no limit: below its mean
 

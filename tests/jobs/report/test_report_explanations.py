@@ -125,7 +125,7 @@ def test_explanations_are_below_their_sentences(plain: Path) -> None:
     assert "gives another reason" not in text and "not flagged." not in text
     assert "explained by big &lt;b&gt;, strategy categorized. 1 of 4 explanations disagree with the flag and are" in text
     assert "marked. Without a readable explanation: 1 unreadable." in text
-    assert "Neither passages nor" in article(text, "n0r2")  # its explanation is unreadable
+    assert "Mainly by " in article(text, "n0r2")  # its explanation is unreadable
 
 
 def test_explanations_that_disagree_are_marked(plain: Path) -> None:
