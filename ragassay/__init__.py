@@ -5,7 +5,7 @@ stages for a Ray Data pipeline (docs/reference/python.md). The folders of this p
 repository: `schemas` (what data looks like), `pipeline` (what happens to a batch), `jobs` (where and when it runs), `infra`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,7 +52,7 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
 def check(
     *,
     question: str | None = None,
-    context: str | Sequence[str | None] | None,
+    context: str | Sequence[str | Mapping[str, Any] | None] | Mapping[str, Any] | None,
     response: str | None,
     job: dict[str, Any] | str | None = None,
     history: str | None = None,
@@ -63,7 +63,7 @@ def check(
 
     Args:
         question: The user's question.
-        context: The passages, or one string.
+        context: The passages: texts or objects with a text; or one string.
         response: The response to check.
         job: Contents or path of a job file; None uses the job of `history` if all its members are detectors, otherwise the
             default members.
@@ -84,7 +84,7 @@ def check(
 
     selected_job = select_job(job, history, fast=fast)
     columns = selected_job.input.columns
-    passages = context if context is None or isinstance(context, str) else list(context)
+    passages = context if context is None or isinstance(context, str | Mapping) else list(context)
     answer = {columns.question: question, columns.context: passages, columns.response: response}
     with show_progress() as progress:
         return check_answers(selected_job, [answer], history, calibration, progress.report_step)[0]

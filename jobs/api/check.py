@@ -1,5 +1,6 @@
 """Check single answers. Each gets the scores of a run whose only row it is, with the same calibration."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +14,7 @@ from ragassay.jobs.api.resolve_settings import resolve_answer_settings
 from ragassay.jobs.api.row_stages import make_row_stages
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, resolve_dtypes
-from ragassay.jobs.input.passages import read_passages
+from ragassay.jobs.input.documents import parse_document
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
 from ragassay.schemas.manifest import MemberFit
@@ -73,7 +74,7 @@ def _make_table(answers: Sequence[Mapping[str, Any]], columns: Columns, needs_qu
     data: dict[str, pa.Array] = {}
     for name, is_valid, expected in (
         (columns.question, _is_text, "a string or null"),
-        (columns.context, _is_context, "a string, a list of strings (the passages), or null"),
+        (columns.context, _is_context, "a string, a list of strings or of objects with a text (the passages), or null"),
         (columns.response, _is_text, "a string or null"),
         *([(columns.row_id, _is_id, "a string or an integer")] if columns.row_id else []),
     ):
@@ -91,19 +92,19 @@ def _make_table(answers: Sequence[Mapping[str, Any]], columns: Columns, needs_qu
     if columns.row_id:
         ids = data[columns.row_id]
         data[columns.row_id] = [f"answer {i}" if row_id is None else str(row_id) for i, row_id in enumerate(ids, 1)]
-    types = {columns.context: pa.list_(pa.string())}
+    data[columns.context] = [_to_text(context) for context in data[columns.context]]
     try:
-        data[columns.context] = _split_contexts(data[columns.context], columns.passage_separator)
-        return pa.table({name: pa.array(values, types.get(name, pa.string())) for name, values in data.items()})
+        return pa.table({name: pa.array(values, pa.string()) for name, values in data.items()})
     except UnicodeEncodeError as error:
         raise InputError(errors.NO_UNICODE, character=error.object[error.start]) from error
 
 
-def _split_contexts(values: Sequence[Any], separator: str | None) -> list[Any]:
-    """Split the contexts that are one string into passages, as a run does."""
-    strings = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
-    passages = read_passages(strings, separator).context.to_pylist()
-    return [split if isinstance(value, str) else value for value, split in zip(values, passages, strict=True)]
+def _to_text(context: Any) -> str | None:
+    """Return a context as the text that a run reads: passages as a JSON list."""
+    if _is_text(context):
+        text: str | None = context
+        return text
+    return json.dumps([context] if isinstance(context, Mapping) else context, default=str)
 
 
 def _name_answer(number: int, total: int) -> str:
@@ -115,7 +116,11 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_context(value: Any) -> bool:
-    return _is_text(value) or (isinstance(value, list | tuple) and all(map(_is_text, value)))
+    return _is_text(value) or all(map(_is_passage, value if isinstance(value, list | tuple) else [value]))
+
+
+def _is_passage(value: Any) -> bool:
+    return value is None or parse_document(value) is not None
 
 
 def _is_id(value: Any) -> bool:
@@ -124,7 +129,7 @@ def _is_id(value: Any) -> bool:
 
 def _describe_type(value: Any) -> str:
     if isinstance(value, list | tuple):
-        invalid = next(item for item in value if not _is_text(item))
+        invalid = next(item for item in value if not _is_passage(item))
         return f"a list that contains {_describe_type(invalid)}"
-    names = {bool: "a boolean", int: "a number", float: "a number", dict: "an object"}
+    names = {bool: "a boolean", int: "a number", float: "a number", dict: "an object without a text"}
     return names.get(type(value), f"a {type(value).__name__}")

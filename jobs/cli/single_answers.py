@@ -64,7 +64,8 @@ def check(
             raise InputError(errors.GIVEN_TWICE)
         if has_options:
             columns = job.input.columns
-            values = {columns.question: question, columns.context: context, columns.response: response}
+            passages = context[0] if context and len(context) == 1 else context
+            values = {columns.question: question, columns.context: passages, columns.response: response}
             answers = [{name: value for name, value in values.items() if value is not None}]
         else:
             answers = read_answers(file, job.input.csv_encoding)

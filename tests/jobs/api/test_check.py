@@ -1,6 +1,7 @@
 """Check one answer: its sentences, its rendering, and the errors of invalid answers."""
 
 import shutil
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,26 @@ def test_new_words_keep_their_form() -> None:
         "Suppliers", "supplying", "İstanbul", "supply",
     ]  # fmt: skip
     assert find_new_words("", set(), "en") == []
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        ["A suitcase costs €19.", "It is small."],
+        [{"text": "A suitcase costs €19."}, {"page_content": "It is small.", "metadata": {"id": 2}}],
+        ("A suitcase costs €19.", {"content": "It is small.", "date": date(2026, 11, 2)}),
+        '["A suitcase costs €19.", {"text": "It is small."}]',
+        [{"text": "It is small.", "rank": 2}, {"text": "A suitcase costs €19.", "rank": 1}],
+    ],
+)
+def test_a_context_has_every_shape_that_a_run_reads(context: Any) -> None:
+    (checked,) = check_all([{"context": context, "response": "A suitcase costs €19."}])
+    assert checked.row["context"] == ["A suitcase costs €19.", "It is small."] and checked.verdict
+
+
+def test_a_context_can_be_one_object() -> None:
+    (checked,) = check_all([{"context": {"text": "It is small.", "by": "Ada"}, "response": "It is small."}])
+    assert checked.row["context"] == ["It is small."]
 
 
 @pytest.mark.parametrize(
