@@ -29,7 +29,7 @@ from ragassay.jobs.report.details.record import (
     make_runs_table,
     make_usage_table,
 )
-from ragassay.jobs.report.first_screen.concentration import find_concentration
+from ragassay.jobs.report.first_screen.concentration import MIN_ROWS, find_concentration
 from ragassay.jobs.report.first_screen.events import Event
 from ragassay.jobs.report.first_screen.headline import find_before, list_notes, state_figures
 from ragassay.jobs.report.first_screen.trend import lay_out_trend
@@ -142,6 +142,7 @@ def render_report(
             part.probability is not None for data in scopes for response in data.worst for part in response.sentences
         ),
         first=SHOWN_FIRST,
+        min_slice_rows=MIN_ROWS,
         filters=_list_filters(scopes, report.evaluation is not None),
         pages=pages or {},
         around=around,
