@@ -71,7 +71,9 @@ def parse_answers(text: str, name: str) -> list[dict[str, Any]]:
         try:
             answer, end = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
-            raise InputError(errors.NO_JSON, file=name, line=error.lineno, reason=error.msg, column=error.colno) from error
+            from ragassay.jobs.input.jsonl import describe_json_fault
+
+            raise InputError(errors.NO_JSON, file=name, line=error.lineno, reason=describe_json_fault(error)) from error
         except RecursionError as error:
             raise InputError(errors.NESTED_TOO_DEEPLY, file=name, line=_line_number(text, position)) from error
         if not isinstance(answer, dict):

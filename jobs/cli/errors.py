@@ -11,7 +11,7 @@ NO_OBJECT = Message("check.no-object", "{file}, line {line}: expected a JSON obj
 UNREADABLE_FILE = Message("check.unreadable-file", "{file}: {reason}")
 NO_UTF8 = Message("check.no-utf8", "{file} is not UTF-8 (byte {byte})")
 GIVEN_TWICE = Message("check.given-twice", "give either FILE, or --question, --context and --response, not both")
-NO_JSON = Message("check.no-json", "{file}, line {line}: not JSON: {reason} (column {column})")
+NO_JSON = Message("check.no-json", "{file}, line {line}: not JSON: {reason}")
 NESTED_TOO_DEEPLY = Message("check.nested-too-deeply", "{file}, line {line}: the JSON is nested too deeply")
 ONE_SLICE_OF_EXPLANATIONS = Message(
     "options.one-slice-of-explanations",

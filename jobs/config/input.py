@@ -20,7 +20,7 @@ class Columns(Section):
         passage_roles: Roles whose turns contain the passages; the first of these roles that a conversation has is read.
         passage_separator: Text between the passages of a context that is one string and not JSON, such as `" || "`; null reads
             one passage.
-        row_id: Column of the row's id; used if it exists. null makes ids from file and row number.
+        row_id: Column of the row's id; used if it exists. null makes ids of file and row number, from 1.
     """
 
     question: str = "question"

@@ -163,7 +163,7 @@ def _choose_row_id(logs: Logs, rows: int, columns: Sequence[Column], used_column
         except InputError:
             continue
         return ColumnChoice("row_id", column.name, ["no id is missing or repeated"], doubts)
-    reason = "no column has unique ids by name and values; ids are made from file and row number"
+    reason = "no column has unique ids by name and values; ids are made of file and row number, from 1"
     return ColumnChoice("row_id", None, [reason])
 
 

@@ -61,6 +61,10 @@ class LogFile:
         if self.error is not None:
             object.__setattr__(self, "error", hide_secrets(self.error))
 
+    def make_row_id(self, row: int) -> str:
+        """Make the id of a row (from 0) that has none: the file, and the number of the row from 1, as people count lines."""
+        return f"{self.path}#{row + 1}"
+
     @property
     def partition_path(self) -> str:
         """Return the hive path of its folder, such as `dt=2026-11-20`; empty without a partition."""

@@ -79,8 +79,13 @@ def parse_line(number: int, line: bytes) -> tuple[dict[str, Any], str | None]:
     except RecursionError:
         return {}, f"line {number}: nested too deeply"
     except ValueError as error:  # a JSONDecodeError, or a number with too many digits
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
+        reason = describe_json_fault(error) if isinstance(error, json.JSONDecodeError) else "a number is too long"
         return {}, f"line {number}: invalid JSON: {reason}"
+
+
+def describe_json_fault(error: json.JSONDecodeError) -> str:
+    """Describe a fault of JSON with its column, such as `Unterminated string starting at column 41`."""
+    return f"{error.msg.removesuffix(' at')} at column {error.colno}"
 
 
 def _make_batch(rows: Sequence[tuple[dict[str, Any], str | None]], schema: pa.Schema) -> pa.RecordBatch:

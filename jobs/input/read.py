@@ -93,7 +93,7 @@ def to_logs_table(
         _add_faults(faults, bad, name, INVALID_UTF8)
         return array
 
-    generated_ids = pa.array([f"{file.path}#{row}" for row in rows], pa.string())
+    generated_ids = pa.array([file.make_row_id(row) for row in rows], pa.string())
     our_columns = (
         _read_columns(batch, columns, faults) if columns.messages is None else _read_conversation_column(batch, columns, faults)
     )
@@ -168,7 +168,7 @@ def _make_unreadable_rows(file: LogFile, number: int, rows: range, error: str, p
     values = dict(file.partition)
     data: dict[str, Any] = {f.name: pa.nulls(size, f.type) for f in [*LOGS, *passthrough]}
     data["row_key"] = pa.array([number << 32 | row for row in rows], type=pa.int64())
-    data["row_id"] = pa.array([f"{file.path}#{row}" for row in rows])
+    data["row_id"] = pa.array([file.make_row_id(row) for row in rows])
     data["status"] = pa.array([Status.UNREADABLE.value] * size)
     data["error"] = pa.array([hide_secrets(f"data page can't be read: {error.splitlines()[0]}")] * size)
     for key, value in values.items():

@@ -65,7 +65,7 @@ def find_sample_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column:
         InputError: The object store failed.
     """
     if id_column is None or file.schema is None or id_column not in file.schema.names:
-        ids = (f"{file.path}#{row}" for row in range(file.rows or 0))
+        ids = map(file.make_row_id, range(file.rows or 0))
         return np.flatnonzero(is_in_sample(ids, share)).astype(np.int64) + (number << 32)
     parts: list[Bools] = []
     with open_log(fs, file) as log:

@@ -36,7 +36,7 @@ def write_two_days(folder: Path, rows: int) -> Path:
 
 def list_ids(rows: int) -> set[str]:
     """List the row ids of `write_two_days`."""
-    return {f"dt={day}/a.parquet#{i}" for day in DAYS for i in range(rows // 2)}
+    return {f"dt={day}/a.parquet#{i + 1}" for day in DAYS for i in range(rows // 2)}
 
 
 def write_detector_job(folder: Path, **settings: Any) -> Path:

@@ -178,7 +178,7 @@ def check_kills(slm: dict[str, Any], tmp_path: Path) -> None:
     assert second.wait(timeout=300) == 0, (tmp_path / "second.log").read_text()
     rows = read_rows(output)
     assert {r["status"] for r in rows} == {"ok"}
-    assert [r["row_id"] for r in rows] == [f"dt={d}/a.parquet#{i}" for d in (1, 2) for i in range(TOTAL // 2)]  # in order
+    assert [r["row_id"] for r in rows] == [f"dt={d}/a.parquet#{i + 1}" for d in (1, 2) for i in range(TOTAL // 2)]  # in order
     run = manifest(output)["runs"][-1]
     assert run["resumed"] == committed and run["rows"]["scored"] == TOTAL
     # Names of raw files start with the id of their write; the second write has exactly the remaining rows.
@@ -203,7 +203,7 @@ def test_the_driver_and_then_vllm_are_killed(tiny_model: str, tmp_path: Path) ->
     check_kills({"name": "tiny", "model": tiny_model, "max_model_len": 1024}, tmp_path)
     tries = Tries("kill -9 of the driver, then of an actor with vLLM")
     tries.count(
-        {f"dt={day}/a.parquet#{i}" for day in DAYS for i in range(TOTAL // 2)},
+        {f"dt={day}/a.parquet#{i + 1}" for day in DAYS for i in range(TOTAL // 2)},
         [row["row_id"] for row in read_rows(tmp_path / "out")],
         well=True,
     )
@@ -237,5 +237,5 @@ def test_a_run_ended_by_a_signal_resumes(number: signal.Signals, tmp_path: Path)
     assert result.returncode == 0 and "600 in = 600 scored" in result.stdout and "resumed" in result.stdout, result.stderr
     check_addresses(tmp_path)
     tries = Tries(f"{number.name} to the driver")
-    tries.count({f"logs.parquet#{i}" for i in range(600)}, [row["row_id"] for row in read_rows(output)], well=True)
+    tries.count({f"logs.parquet#{i + 1}" for i in range(600)}, [row["row_id"] for row in read_rows(output)], well=True)
     tries.done()

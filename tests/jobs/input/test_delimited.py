@@ -72,7 +72,7 @@ def test_a_broken_record_is_a_row_whose_error_names_the_line_and_the_next_line_i
     path.write_bytes("\r\n".join(lines).encode("utf-8", "surrogateescape"))
     rows = read_rows(load_logs(path))
     assert [row["response"] for row in rows] == ["a", "b", None, None, None, "f", None, None, "h"]
-    assert rows[1]["context"] == ["C\r\nc"] and [row["row_id"] for row in rows] == [f"a.csv#{i}" for i in range(9)]
+    assert rows[1]["context"] == ["C\r\nc"] and [row["row_id"] for row in rows] == [f"a.csv#{i}" for i in range(1, 10)]
     assert [row["error"] for row in rows if row["status"] != "ok"] == [
         "line 8: 2 fields, but the header has 3",
         "line 9: 4 fields, but the header has 3",

@@ -14,6 +14,7 @@ from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import check_row_ids, check_types, find_logs, text_lines
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.json_types import MAX_DEPTH, MAX_KEYS, ObservedType, convert_value
+from ragassay.jobs.input.jsonl import parse_line
 from tests.conftest import example_rows
 from tests.jobs.input.test_logs import load_logs, read_rows
 from tests.raises import raises
@@ -48,9 +49,22 @@ def test_an_invalid_line_becomes_a_row_whose_error_names_the_line(tmp_path: Path
     check_row_ids(logs, logs.files, Columns())
     rows = read_rows(logs)
     assert [row["status"] for row in rows] == ["ok", *["unreadable"] * 6, "ok", "unreadable"]
-    assert [row["row_id"] for row in rows] == ["a", *(f"a.jsonl#{i}" for i in range(1, 7)), "b", "a.jsonl#8"]
+    assert [row["row_id"] for row in rows] == ["a", *(f"a.jsonl#{i}" for i in range(2, 8)), "b", "a.jsonl#9"]
     assert [row["error"].partition(":")[0] for row in rows if row["error"]] == [f"line {n}" for n in (2, 5, 6, 7, 8, 9, 11)]
     assert rows[0]["error"] is None and not any("broken" in (row["error"] or "") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (b'{"question": "cut o', "invalid JSON: Unterminated string starting at column 14"),
+        (b'{"question": "tab\tin"}', "invalid JSON: Invalid control character at column 18"),
+        (b'{"question": 1', "invalid JSON: Expecting ',' delimiter at column 15"),
+        (b'{"question": ', "invalid JSON: Expecting value at column 14"),
+    ],
+)
+def test_the_error_of_an_invalid_line_names_the_column(line: bytes, fault: str) -> None:
+    assert parse_line(14, line) == ({}, f"line 14: {fault}")
 
 
 def test_a_missing_id_is_refused(tmp_path: Path) -> None:

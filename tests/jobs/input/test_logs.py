@@ -39,7 +39,7 @@ def hive(tmp_path: Path) -> Path:
 
 def test_a_row_id_does_not_depend_on_how_the_input_is_named(hive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [r["row_id"] for r in read_rows(load_logs(hive))]
-    assert ids == [f"dt=2026-11-01/a.parquet#{i}" for i in range(3)] + [f"dt=2026-11-02/a.parquet#{i}" for i in range(2)]
+    assert ids == [f"dt=2026-11-01/a.parquet#{i}" for i in (1, 2, 3)] + [f"dt=2026-11-02/a.parquet#{i}" for i in (1, 2)]
     monkeypatch.chdir(hive.parent)
     for name in (
         "logs/dt=2026-11-02",

@@ -60,7 +60,7 @@ def test_a_run_over_unusual_layouts_loses_no_row(tmp_path: Path) -> None:
     assert statuses["unreadable"] == 3 and statuses["no_context"] == 2 + 4 + 1 and statuses["no_response"] == 2
     assert {row["partition"] for row in manifest(output)["files"]} == set(manifest(output)["finalized"])
     (strange,) = [
-        r for r in pq.read_table(output / "scored" / "my%20key=").to_pylist() if r["row_id"].endswith("strange.parquet#0")
+        r for r in pq.read_table(output / "scored" / "my%20key=").to_pylist() if r["row_id"].endswith("strange.parquet#1")
     ]
     assert (strange["input_status"], strange["a.b"], strange["category"], strange["list_view"]) == ("200", "x", "c", ["v"])
 
