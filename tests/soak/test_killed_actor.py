@@ -39,6 +39,8 @@ def test_a_killed_actor_is_restarted_and_its_rows_are_scored_once(serve: Serve, 
     killed.set()
     assert run.wait(timeout=300) == 0, (tmp_path / "run.log").read_text()
     rows = read_rows(tmp_path / "out")
-    assert [row["row_id"] for row in rows] == [f"a.parquet#{i + 1}" for i in range(ROWS)] and {r["status"] for r in rows} == {"ok"}
+    assert [row["row_id"] for row in rows] == [f"a.parquet#{i + 1}" for i in range(ROWS)] and {r["status"] for r in rows} == {
+        "ok"
+    }
     assert sum(pq.ParquetFile(path).metadata.num_rows for path in (tmp_path / "out" / "raw").rglob("*.parquet")) == ROWS
     assert manifest(tmp_path / "out")["runs"][-1]["rows"] == {"in": ROWS, "scored": ROWS, "failed": 0, "skipped": 0}

@@ -97,7 +97,11 @@ def test_pyarrow_imports_pandas_at_its_first_array() -> None:
     [
         ("", "check.empty-file", "standard input"),
         ('{"question": 1', "check.no-json", "line 1"),
-        ('{"context": "c", "response": "r"}\n\n{oops}', "check.no-json", "line 3: not JSON: Expecting property name enclosed in double quotes at column 2"),
+        (
+            '{"context": "c", "response": "r"}\n\n{oops}',
+            "check.no-json",
+            "line 3: not JSON: Expecting property name enclosed in double quotes at column 2",
+        ),
         ("[1, 2]", "check.no-object", "line 1"),
         ('{"question": "q", "context": "c"}', "check.missing-field", "'response'"),
         (b"\xff\xfe{}", "check.no-utf8", "byte 0"),
