@@ -353,7 +353,6 @@ def agreement(
     with command_console() as console:
         from ragassay.jobs.evaluation.agreement import compare_reviewers as run_agreement
         from ragassay.jobs.evaluation.agreement import find_disagreements, read_reviewers, write_disagreements
-        from ragassay.jobs.evaluation.label_table import find_id_name
         from ragassay.jobs.report.printed.agreement import print_agreement
         from ragassay.jobs.storage.writable import prepare_new_file
         from ragassay.jobs.storage.write_rows import check_suffix
@@ -361,8 +360,9 @@ def agreement(
         if out:
             check_suffix(out)
         file = prepare_new_file(out, open_output(output) if output else None) if out else None
-        id_name = read_output(output, lambda _, manifest: find_id_name(manifest), console) if output else None
-        reviewers, sources = read_reviewers(files, id_name)
+        reviewers, sources = (
+            read_output(output, lambda folder, _: read_reviewers(files, folder), console) if output else read_reviewers(files)
+        )
         for source in sources:
             print_label_counts(source, console)
 

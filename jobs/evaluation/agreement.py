@@ -59,14 +59,14 @@ class ReviewerPair:
     agreement: PairAgreement | None
 
 
-def read_reviewers(files: Sequence[str], id_name: str | None = None) -> tuple[dict[str, ReviewerLabels], list[LabelSource]]:
+def read_reviewers(files: Sequence[str], output: Folder | None = None) -> tuple[dict[str, ReviewerLabels], list[LabelSource]]:
     """Read the latest label that each reviewer gives each item.
 
     If several files name the same reviewer, the file name is added. A reviewer without a name has that of the file.
 
     Args:
         files: Files of labels; see `jobs.evaluation.label_file`.
-        id_name: The job's name for the column of ids.
+        output: The reviewed output; None if it is not known.
 
     Returns:
         Reviewer -> labels; and what was understood of each file.
@@ -77,7 +77,7 @@ def read_reviewers(files: Sequence[str], id_name: str | None = None) -> tuple[di
     files_read: list[tuple[str, str, ReviewerLabels]] = []
     sources = [LabelSource("label", file=file, finds_column=True) for file in files]
     for source, file in zip(sources, files, strict=True):
-        lines, _, _ = read_label_file(file, source, id_name)
+        lines, _, _ = read_label_file(file, source, open_scored(output) if output else None)
         labeled = keep_latest_labels(lines).drop_nulls("label")
         for level, counter in (("responses", source.counts.responses), ("sentences", source.counts.sentences)):
             is_level = pl.col("start").is_null() if level == "responses" else pl.col("start").is_not_null()

@@ -135,7 +135,17 @@ CONTRADICTION = Message(
 WRONG_VALUE = Message("labels.wrong-value", "labels {file}: {column} of {row} is {value}: correct it, or leave the column out")
 NO_ID_COLUMN = Message(
     "labels.no-id-column",
-    "labels {file}: no column has the ids of rows. Name it {wanted}. Available: {known}",
+    "labels {file}: no column has the ids of rows. Name it {wanted!r}, or add a column of the logs that differs in every row. "
+    "Available: {known}",
+)
+REPEATED_ID = Message(
+    "labels.repeated-id",
+    "labels {file}: several rows of the output have the {column!r} {value}. Add a column of the logs that differs in every "
+    "row, or a column 'partition' if it differs within partitions. Available: {known}",
+)
+TWO_ID_COLUMNS = Message(
+    "labels.two-id-columns",
+    "labels {file}: the columns {first!r} and {second!r} of a line are those of different rows. Remove the wrong column",
 )
 NO_LABEL_COLUMN = Message(
     "labels.no-label-column",
@@ -143,6 +153,6 @@ NO_LABEL_COLUMN = Message(
 )
 NO_MATCH = Message(
     "labels.no-match",
-    "labels {file}: none of its ids{partition} ({ids}, …) is in output {output} ({known}, …). Name the column of ids in the "
-    "logs as input.columns.row_id and score them again, or correct the ids",
+    "labels {file}: none of its ids{partition} ({ids}, …) is in output {output} ({known}, …). Name their column "
+    "as the logs do, or correct the ids",
 )

@@ -1,7 +1,7 @@
 """Read a file of labels: CSV, TSV, JSON Lines, Parquet, or an export of Label Studio.
 
 A row is the label of a response; or, with `start` and `end`, of the characters [start, end) of it. The column of ids is
-`row_id`, `id`, or the one that the job names; the column of labels is named, or found. Other columns that are read:
+found by `line_ids`; the column of labels is named, or found. Other columns that are read:
 `partition` (`dt=2026-11-20`), `reviewer`, `at`, `stratum`, `inclusion_probability`, `weak`, and `sentence_labels`.
 """
 
@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from ragassay.jobs.display.quoted import MAX_ID_CHARS, quote_value
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.labels import LabelCounts, LabelSource, understand_labels
+from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, LabelCounts, LabelSource, understand_labels
+from ragassay.jobs.evaluation.line_ids import find_line_ids, read_texts
 from ragassay.jobs.input.user_table import read_user_rows
+from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.storage.folder import open_file_folder
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.review import MIN_PROBABILITY
 
-ID_NAMES = ("row_id", "id")
 LABEL_NAMES = (
     "label", "labels", "verdict", "judgment", "rating", "annotation", "supported", "correct", "hallucinated",
     "hallucination", "is_supported", "is_correct", "is_hallucinated", "is_hallucination",
@@ -53,14 +54,19 @@ LINE_SCHEMA = pl.Schema(
 )
 """A row of a label file. `label` is a `Label`, unsure, or null without a label."""
 
+_OTHER_COLUMNS = {*LABEL_NAMES, *_REVIEWER_NAMES, *SENTENCE_COLUMNS, *LINE_SCHEMA}
+"""Columns that have another meaning than ids, in lower case."""
 
-def read_label_file(uri: str, source: LabelSource, id_name: str | None = None) -> tuple[pl.DataFrame, pl.Series | None, bool]:
+
+def read_label_file(
+    uri: str, source: LabelSource, scored: ScoredDataset | None = None
+) -> tuple[pl.DataFrame, pl.Series | None, bool]:
     """Read every row of a label file, in its order.
 
     Args:
         uri: The file.
         source: What the columns mean. Its counts get the rows that can't be read and the values that are not labels.
-        id_name: The job's name for the column of ids.
+        scored: The output that the labels are about; None if it is not known.
 
     Returns:
         The rows (LINE_SCHEMA); lists of sentence labels, if the file has any; whether it has only the flagged sentences.
@@ -75,12 +81,16 @@ def read_label_file(uri: str, source: LabelSource, id_name: str | None = None) -
     if not table.num_columns:
         return LINE_SCHEMA.to_frame(), None, False
     names = _index_names(table.column_names)
-    id_column = _find_id_column(uri, names, id_name)
-    column = _find_label_column(uri, table, source, id_column)
-    source.counts.column = column
-    data: dict[str, Any] = {"row_id": _read_ids(table[id_column]), "label": understand_labels(table[column], source, column)}
-    data |= {name: _read_texts(table, names.get(name)) for name in ("partition", "stratum")}
-    data["annotator"] = _read_texts(table, next((names[name] for name in _REVIEWER_NAMES if name in names), None))
+    ids = find_line_ids(uri, table, names, scored, {*_OTHER_COLUMNS, source.column.lower()})
+    column = _find_label_column(uri, table, source, ids.column)
+    source.counts.column, source.counts.id_column = column, ids.column
+    data: dict[str, Any] = {
+        "row_id": ids.row_ids,
+        "partition": ids.partitions,
+        "stratum": read_texts(table, names.get("stratum")),
+    }
+    data["label"] = understand_labels(table[column], source, column)
+    data["annotator"] = read_texts(table, next((names[name] for name in _REVIEWER_NAMES if name in names), None))
     for name, read in (("start", _to_int), ("end", _to_int), ("at", _to_time), ("weak", _to_bool)):
         values = table[names[name]].to_pylist() if name in names else [None] * len(table)
         data[name] = [_convert(uri, name, row_id, value, read) for row_id, value in zip(data["row_id"], values, strict=True)]
@@ -107,18 +117,6 @@ def _index_names(names: Sequence[str]) -> dict[str, str]:
     for name in names:
         index.setdefault(name.strip().lower(), name)
     return index
-
-
-def _find_id_column(uri: str, names: Mapping[str, str], id_name: str | None) -> str:
-    """Find the column of ids: by the job's name, else by a usual one, else the only one whose name ends in id."""
-    for name in filter(None, (id_name, *ID_NAMES)):
-        if name.lower() in names:
-            return names[name.lower()]
-    ids = [name for lower, name in names.items() if lower.endswith(("_id", " id", "-id"))]
-    if len(ids) == 1:
-        return ids[0]
-    wanted = " or ".join(map(repr, dict.fromkeys(filter(None, (id_name, *ID_NAMES)))))
-    raise InputError(errors.NO_ID_COLUMN, file=uri, wanted=wanted, known=", ".join(names.values()))
 
 
 def _find_label_column(uri: str, table: pa.Table, source: LabelSource, id_column: str) -> str:
@@ -149,18 +147,6 @@ def _has_labels(column: pa.ChunkedArray, source: LabelSource, name: str) -> bool
     except InputError:
         return False
     return sum(label is not None for label in labels) > sum(counts.unknown.values())
-
-
-def _read_ids(column: pa.ChunkedArray) -> list[str | None]:
-    """Read ids as text; a whole number that a program stored as a float has no fraction."""
-    values = column.to_pylist()
-    texts = (int(v) if isinstance(v, float) and v.is_integer() else v for v in values)
-    return [None if value is None else str(value).strip() or None for value in texts]
-
-
-def _read_texts(table: pa.Table, name: str | None) -> list[str | None]:
-    values = [None] * len(table) if name is None else table[name].to_pylist()
-    return [None if value is None else str(value).strip() or None for value in values]
 
 
 def _convert(uri: str, name: str, row_id: str | None, value: Any, read: Any) -> Any:
@@ -250,7 +236,7 @@ def _read_export(uri: str) -> tuple[pa.Table, list[str]]:
             raise ValueError("not a JSON array of objects")
         if any("annotations" in record or "data" in record for record in records):
             records = list(_read_tasks(records))
-        elif not any(set(record) & {*ID_NAMES, *LABEL_NAMES} for record in records):
+        elif not any(set(record) & {"row_id", "id", *LABEL_NAMES} for record in records):
             raise ValueError("not a JSON export of Label Studio: give a list of tasks with `annotations` (JSON, not JSON-MIN)")
         return pa.Table.from_pylist(records), []
     except (OSError, ValueError, pa.ArrowException) as error:

@@ -20,11 +20,8 @@ from ragassay.jobs.evaluation.labels import (
     to_label,
     understand_labels,
 )
-from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
-from ragassay.jobs.storage.folder import open_folder
-from ragassay.pipeline.errors import InputError, RagassayError
-from ragassay.schemas.manifest import Manifest
+from ragassay.pipeline.errors import InputError
 
 ROW_COLUMNS = ["partition", "row_id"]
 ITEM_COLUMNS = [*ROW_COLUMNS, "start", "end"]
@@ -62,7 +59,7 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
         InputError: A column is missing, the file can't be used, or a label matches several rows.
     """
     source.counts.reset()
-    file_labels = read_labels(source, _read_id_name(scored)) if source.file else None
+    file_labels = read_labels(source, scored) if source.file else None
     sentence_column = None
     if file_labels is None:
         if source.column in {"verdict", "status", "run_id", "error"}:
@@ -115,19 +112,6 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
     return pl.concat([table, unmatched], how="diagonal_relaxed")
 
 
-def find_id_name(manifest: Manifest) -> str | None:
-    """Return the name of the column of ids in the logs of an output; None if the ids were made."""
-    name: str | None = (manifest.fingerprint or {}).get("columns", {}).get("row_id")
-    return name
-
-
-def _read_id_name(scored: ScoredDataset) -> str | None:
-    try:
-        return find_id_name(read_manifest(open_folder(scored.uri)))
-    except RagassayError:  # a folder with verdicts alone
-        return None
-
-
 def _make_no_match_error(scored: ScoredDataset, source: LabelSource, unmatched: pl.DataFrame) -> InputError:
     ids: list[str] = []
     for rows in scored.read_batches(["row_id"]):
@@ -171,12 +155,12 @@ def name_weak_labelers(labels: pl.DataFrame) -> str | None:
     return ", ".join(weak["annotator"].drop_nulls().unique().sort()) or "a model" if len(weak) else None
 
 
-def read_labels(source: LabelSource, id_name: str | None = None) -> pl.DataFrame:
+def read_labels(source: LabelSource, scored: ScoredDataset | None = None) -> pl.DataFrame:
     """Read labels from the source's file.
 
     Args:
         source: The labels. Its counts get what was understood.
-        id_name: The job's name for the column of ids.
+        scored: The output that the labels are about; None if it is not known.
 
     Returns:
         LABEL_SCHEMA without `row_key` and `sentence`; each label once for each stratum and inclusion probability. Items whose
@@ -186,7 +170,7 @@ def read_labels(source: LabelSource, id_name: str | None = None) -> pl.DataFrame
         InputError: The file can't be read, lacks a column, or has too few labels.
     """
     uri, counts = source.file or "", source.counts
-    frame, lists, shows_some_sentences = read_label_file(uri, source, id_name)
+    frame, lists, shows_some_sentences = read_label_file(uri, source, scored)
     if lists is not None:
         listed = _list_sentence_labels(frame, lists).select(LINE_SCHEMA.names()) if len(frame) else frame
         frame = pl.concat([frame, listed])

@@ -54,6 +54,7 @@ class LabelCounts:
 
     Attributes:
         column: Column of the labels.
+        id_column: Column of a file by which its lines were matched with rows.
         responses: Label -> responses, unsure included.
         sentences: Label -> sentences, unsure included.
         unlabeled: Rows of a file without a value.
@@ -64,6 +65,7 @@ class LabelCounts:
     """
 
     column: str = ""
+    id_column: str = ""
     responses: Counter[str] = field(default_factory=Counter)
     sentences: Counter[str] = field(default_factory=Counter)
     unlabeled: int = 0

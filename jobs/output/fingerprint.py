@@ -78,7 +78,7 @@ def check_fingerprint(stored: dict[str, Any], current: dict[str, Any], output: s
             f"  {setting}: was {format_value(old)}, is {format_value(new)}"
             for setting, (_, old, new) in zip(settings, differences, strict=True)
         ]
-        text = "\n".join([*lines, *_dtype_advice(differences)])
+        text = "\n".join([*lines, *_dtype_advice(differences), *_row_id_advice(differences)])
         raise OutputError(errors.OTHER_SETTINGS, output=output, settings=settings, lines=text)
 
 
@@ -89,6 +89,12 @@ def _dtype_advice(differences: list[tuple[str, Any, Any]]) -> list[str]:
     stored_dtypes = {value for _, value, _ in differences if isinstance(value, str)}
     advice = "this machine selects another dtype than the one that the output was started with: set dtype: {} to continue"
     return [advice.format(" or ".join(sorted(stored_dtypes)))] if stored_dtypes else []
+
+
+def _row_id_advice(differences: list[tuple[str, Any, Any]]) -> list[str]:
+    if not any(where == "columns.row_id" for where, _, _ in differences):
+        return []
+    return ["labels do not need row_id: any column of the logs that differs in every row matches them with their rows"]
 
 
 _SETTINGS = {

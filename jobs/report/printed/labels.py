@@ -22,7 +22,8 @@ def print_label_counts(source: LabelSource | None, console: Console) -> None:
 def format_label_counts(source: LabelSource) -> Iterator[str]:
     """Format the labels of a command: what was understood, then what was not."""
     counts = source.counts
-    origin = f"column {counts.column!r}" + (f" of {source.file}" if source.file else "")
+    matched = f", rows by {counts.id_column!r}" if counts.id_column not in ("", "row_id") else ""
+    origin = f"column {counts.column!r}" + (f" of {source.file}{matched}" if source.file else "")
     levels = [("responses", counts.responses), ("sentences", counts.sentences)]
     levels = [(name, counter) for name, counter in levels if counter] or levels[:1]
     for number, (name, counter) in enumerate(levels):

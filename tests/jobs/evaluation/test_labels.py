@@ -8,13 +8,21 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
+from ragassay.jobs.config.job import make_job
 from ragassay.jobs.evaluation.label_table import list_sentence_truth, load_labels, map_response_labels, read_labels
 from ragassay.jobs.evaluation.labels import Label, LabelSource, compute_sentence_truth, parse_labels
-from ragassay.jobs.output.scored_dataset import open_scored
+from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
+from ragassay.jobs.report.printed.labels import format_label_counts
+from ragassay.jobs.run import run_job
 from ragassay.jobs.storage.folder import open_folder
+from ragassay.schemas.manifest import Manifest
+from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import read_rows
+from tests.jobs.verdicts.test_resolve_parts import NOVELTY
 from tests.raises import raises
+from tests.without_ray import without_ray
 
 C, P, W = Label.CORRECT, Label.PARTIAL, Label.WRONG
 
@@ -220,7 +228,8 @@ def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Pat
 def test_a_sheet_of_labels_is_understood_as_people_have_it(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     source = LabelSource("label", file=str(tmp_path / name), finds_column=True)
-    labels = read_labels(source, "req_id")
+    (tmp_path / "manifest.json").write_text(Manifest({"columns": {"row_id": "req_id"}}).to_json())
+    labels = read_labels(source, open_scored(open_folder(str(tmp_path))))
     assert dict(labels.select("row_id", "label").rows()) == {
         "a": C, "b": W, "c": C, "d": None, "e": None, "f": None, "g": None,
     }  # fmt: skip
@@ -265,3 +274,53 @@ def test_ids_that_match_no_row_are_counted_or_refused(scored: Path, tmp_path: Pa
     path.write_text("row_id,label\nnowhere,correct\n")
     with raises("labels.no-match", ids="'nowhere'"):
         load_labels(dataset, source)
+
+
+@pytest.fixture(scope="module")
+def output_without_ids(tmp_path_factory: pytest.TempPathFactory) -> ScoredDataset:
+    """An output of two partitions without `row_id`: `req` differs in every row, `turn` in every row of a partition."""
+    folder = tmp_path_factory.mktemp("ids")
+    for day in (0, 1):
+        rows = [{**row, "req": 100 * day + n, "ticket": f"T{day}{n}", "turn": n} for n, row in enumerate(example_rows(6))]
+        write_logs(folder / "logs" / f"dt={day}" / "a.parquet", rows)
+    with without_ray():
+        run_job(make_job(NOVELTY), str(folder / "logs"), str(folder / "out"), Console(quiet=True))
+    return open_scored(open_folder(str(folder / "out")))
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("req,label\n1,wrong\n102,correct\n999,correct\n", "req"),
+        ("id,Ticket,tenant,label\n1,T01,tenant-1,wrong\n2,T12,tenant-2,correct\n3,none,,correct\n", "Ticket"),
+        ("turn,partition,label\n1,dt=0,wrong\n2,dt=1,correct\n77,dt=1,correct\n", "turn"),
+        ("id,label\ndt=0/a.parquet#1,wrong\ndt=1/a.parquet#2,correct\nnone,correct\n", "id"),
+        ("ticket,req,label\nT01,1,wrong\nT12,102,correct\n,,correct\nT99,999,correct\n", "ticket"),
+    ],
+)
+def test_labels_are_matched_by_a_column_of_the_logs_that_differs_in_every_row(
+    output_without_ids: ScoredDataset, tmp_path: Path, text: str, column: str
+) -> None:
+    (tmp_path / "labels.csv").write_text(text)
+    source = LabelSource("label", file=str(tmp_path / "labels.csv"), finds_column=True)
+    labels = map_response_labels(load_labels(output_without_ids, source))
+    rows = output_without_ids.read_rows(["row_key", "row_id"])
+    assert {row["row_id"]: labels[row["row_key"]] for _, row in rows if row["row_key"] in labels} == {
+        "dt=0/a.parquet#1": W, "dt=1/a.parquet#2": C,
+    }  # fmt: skip
+    assert len(source.counts.unmatched) == 1
+    assert f"rows by '{column}')" in next(format_label_counts(source))
+
+
+def test_a_column_of_the_logs_that_cannot_identify_rows_is_refused(output_without_ids: ScoredDataset, tmp_path: Path) -> None:
+    source = LabelSource("label", file=str(tmp_path / "labels.csv"), finds_column=True)
+    for text, code in (
+        ("turn,label\n1,wrong\n", "labels.repeated-id"),
+        ("ticket,req,label\nT01,1,wrong\nT02,3,wrong\n", "labels.two-id-columns"),
+        ("other,label\nT01,wrong\n", "labels.no-id-column"),
+        ("req,label\n999,wrong\n", "labels.no-match"),
+        ("case_id,label\n999,wrong\n", "labels.no-match"),
+    ):
+        (tmp_path / "labels.csv").write_text(text)
+        with raises(code):
+            load_labels(output_without_ids, source)
