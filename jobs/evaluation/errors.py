@@ -141,7 +141,7 @@ NO_ID_COLUMN = Message(
 REPEATED_ID = Message(
     "labels.repeated-id",
     "labels {file}: several rows of the output have the {column!r} {value}. Add a column of the logs that differs in every "
-    "row, or a column 'partition' if it differs within partitions. Available: {known}",
+    "row, or a column 'partition'. Available: {known}",
 )
 TWO_ID_COLUMNS = Message(
     "labels.two-id-columns",

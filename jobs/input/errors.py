@@ -44,8 +44,8 @@ UNREADABLE = Message("input.unreadable", "input {uri!r} can't be read: {reason}"
 GLOB_SYNTAX = Message("input.glob-syntax", "the glob {glob!r} is invalid: {reason}")
 IS_OUTPUT = Message(
     "input.is-output",
-    "{uri} is an output of ragassay, not logs. Logs come first: `ragassay run LOGS {uri}`. To see the verdicts of {uri}: "
-    "`ragassay report {uri}`",
+    "{uri} is an output of ragassay, not logs. Logs come first: `ragassay run LOGS {uri}`. To see its verdicts: "
+    "`ragassay report {uri}`; to decide them again: `ragassay finalize {uri}`",
 )
 CONTAINS_OUTPUT = Message(
     "input.holds-output",

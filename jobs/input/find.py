@@ -82,6 +82,7 @@ def _find_files(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
     fs, base = folder.fs, folder.root
     pattern, any_name = _compile_patterns(base, (unquote(rest) if "://" in uri else rest).rstrip("/")) if rest else (None, None)
     folders: dict[str, str] = {}
+    _refuse_output_part(fs, base, folder_path)
     root_info = fs.get_file_info(base)
     matching: list[pafs.FileInfo] = []
     json_names: dict[str, set[str]] = {}
@@ -171,6 +172,16 @@ def _check_no_outputs(uri: str, fs: pafs.FileSystem, json_names: Mapping[str, se
         file = next((path for path in paths if path.startswith(f"{folder}/")), None)
         if file is not None and is_output_folder(fs, folder):
             raise InputError(errors.CONTAINS_OUTPUT, uri=uri, output=folder, file=file)
+
+
+def _refuse_output_part(fs: pafs.FileSystem, path: str, uri: str) -> None:
+    """Refuse the rows of an output as an input: the texts of an earlier run, and its verdicts as columns."""
+    parts, uri_parts = path.split("/"), uri.rstrip("/").split("/")
+    for number, part in enumerate(parts):
+        output = "/".join(parts[:number])
+        if part in ("raw", "scored") and is_output_folder(fs, output):
+            below = len(parts) - number
+            raise InputError(errors.IS_OUTPUT, uri="/".join(uri_parts[:-below]) or output)
 
 
 def _group_json_names(files: Sequence[pafs.FileInfo]) -> dict[str, set[str]]:

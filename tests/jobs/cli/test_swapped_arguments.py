@@ -36,6 +36,14 @@ def test_an_output_is_no_input_of_plan_and_init(output: Path, tmp_path: Path) ->
     fails("input.is-output", "init", output, "--out", tmp_path / "job.yaml")
 
 
+def test_the_rows_of_an_output_are_no_input(output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in ("scored", "scored/a.parquet", "scored/*.parquet"):
+        text = fails("input.is-output", "run", output / part, tmp_path / "new")
+        assert f"ragassay finalize {output}" in text
+    monkeypatch.chdir(output)
+    assert f"ragassay report {output}" in fails("input.is-output", "plan", "scored")
+
+
 def test_a_folder_with_logs_and_an_output_is_refused(logs: Path, output: Path, tmp_path: Path) -> None:
     text = fails("input.holds-output", "run", tmp_path, tmp_path.parent / "elsewhere")
     assert str(output) in text
