@@ -85,7 +85,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     has_score = ~np.isnan(sentence_score)
     tau = settings.threshold
     has_missing = _find_missing_terms(batch["evidence"], lengths)[is_in_ok_row]
-    states = classify_sentences(scores, counts, np.nan if tau is None else tau, has_missing)
+    states = classify_sentences(scores, np.nan if tau is None else tau, has_missing)
     states = pc.replace_with_mask(pa.nulls(len(is_in_ok_row), pa.string()), pa.array(is_in_ok_row), states)
     states = pc.if_else(pa.array(has_score), states, pa.scalar(None, pa.string()))
     flat_sentences = spans.flatten()

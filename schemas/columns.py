@@ -32,8 +32,8 @@ class Status(StrEnum):
 
 
 class SentenceState(StrEnum):
-    """State of a sentence. `flagged`: it makes its response hallucinated. `doubtful`: as a whole response it would be
-    hallucinated, or a detector names a number, date, position or name that its context lacks."""
+    """State of a sentence. `flagged`: it makes its response hallucinated. `doubtful`: not flagged, but as a whole response it
+    would be hallucinated, or a detector names a number, date, position or name that its context lacks."""
 
     SUPPORTED = "supported"
     DOUBTFUL = "doubtful"

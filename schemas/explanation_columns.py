@@ -1,4 +1,4 @@
-"""The columns of `explanations/`: one row per response and strategy, with its flagged sentences in a list."""
+"""The columns of `explanations/`: one row per response and strategy, with its deciding sentences in a list."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -53,7 +53,7 @@ EXPLANATION = pa.struct(
         ("error", pa.string()),
     ]
 )
-"""The reasoner's answer for one flagged sentence. `sentence` is its number in the response, from 0. `category` is null unless
+"""The reasoner's answer for one deciding sentence. `sentence` is its number in the response, from 0. `category` is null unless
 the strategy is `categorized`. `evidence` is null if the answer quotes nothing, or text that no passage contains. `consistent`
 states whether the reasoner agrees with the flag; null under `vanilla`. `answer` is the answer's text, null if the question was
 not sent. Token counts are those of the server or the engine. `request` is a hash of the whole request; an answered request is

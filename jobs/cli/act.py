@@ -95,14 +95,14 @@ def export(
         typer.Option(
             "--format",
             help="verdicts: all responses. messages, examples: supported responses. dpo: pairs of a supported and a flagged "
-            "response to one question. flagged: flagged sentences. label-studio, argilla: flagged responses to import (.json).",
+            "response to one question. flagged: deciding sentences. label-studio, argilla: flagged responses (.json).",
         ),
     ] = ExportFormat.VERDICTS,
     system: Annotated[str | None, typer.Option("--system", metavar="TEXT", help="System message of each conversation.")] = None,
     context: Annotated[
         bool, typer.Option("--context/--no-context", help="Context passages: include them in the prompt.")
     ] = True,
-    clean: Annotated[bool, typer.Option("--clean", help="Leave out supported responses with a flagged sentence.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Leave out supported responses with a doubtful sentence.")] = False,
     near_duplicates: Annotated[
         float | None,
         typer.Option(
@@ -146,7 +146,7 @@ def publish(
         str | None, typer.Option("--url", help="Address of the tool; default: the environment's. Keys come from there only.")
     ] = None,
     flagged_only: Annotated[
-        bool, typer.Option("--flagged-only", help="Leave out responses without a flagged sentence.")
+        bool, typer.Option("--flagged-only", help="Leave out responses that are not hallucinated.")
     ] = False,
     partitions: Partitions = None,
     resend: Annotated[bool, typer.Option("--resend", help="Send all verdicts again, also those that the tool has.")] = False,
@@ -248,7 +248,7 @@ def explain(
             "--sample",
             metavar="N",
             min=1,
-            help="Sample size: flagged sentences, those of the worst responses first, at random with --stratify. Default: all.",
+            help="Sample size: sentences, those of the worst responses first, at random with --stratify. Default: all.",
         ),
     ] = None,
     stratify: Annotated[

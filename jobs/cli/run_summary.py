@@ -149,9 +149,8 @@ def _sentence_lines(threshold: ThresholdRecord, fit: FitRecord | None) -> list[t
         name, flagged, doubtful = "score", None if fit.sentence is None else fit.sentence * threshold.value, threshold.value
     else:
         name, flagged, doubtful = "P(supported)", threshold.flagged_probability, threshold.doubtful_probability
-    doubtful_text = f"doubtful at {name} <= {doubtful:.3g}, and flagged there in a hallucinated response"
     flagged_text = "" if fit.sentence is None else f"flagged at {name} <= {flagged:.3g}, which decides the response; "
-    return [("sentences", flagged_text + doubtful_text)]
+    return [("sentences", f"{flagged_text}doubtful at {name} <= {doubtful:.3g}")]
 
 
 def _time_text(run: Run, total: float) -> str:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from ragassay.jobs.export import errors
 from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, TRL_SCHEMA, make_examples, make_trl_examples
-from ragassay.jobs.export.flagged import FLAGGED_SCHEMA, list_flagged_sentences
+from ragassay.jobs.export.flagged import FLAGGED_SCHEMA, list_sentences
 from ragassay.jobs.export.pairs import PAIR_SCHEMA, make_pairs
 from ragassay.jobs.export.reviewers import TASK_SCHEMA, make_argilla_records, make_label_studio_tasks
 from ragassay.jobs.export.rows import ExportOptions, ExportTally, Row, RowReader, read_scored_rows
@@ -73,8 +73,8 @@ def export(
 
     `verdicts` contains every response. `messages` and `examples` contain the supported ones. `dpo` contains a pair for each
     hallucinated response: it is rejected, and the best-scored supported response to the same question and context is chosen.
-    `flagged` contains every flagged sentence, with an empty column `supported` for reviewers. `label-studio` and `argilla`
-    contain the responses with a flagged sentence, and all their sentences as spans with RAGAssay's verdict.
+    `flagged` contains the deciding sentences of hallucinated responses, with an empty column `supported` for reviewers.
+    `label-studio` and `argilla` contain the hallucinated responses, and all their sentences as spans with RAGAssay's verdict.
 
     Args:
         output: A finalized output folder.
@@ -82,7 +82,7 @@ def export(
         export_format: The format.
         system: System message to put first.
         context_in_prompt: Whether the prompt contains the passages.
-        only_clean: Whether to omit supported responses that have a flagged sentence.
+        only_clean: Whether to omit supported responses that have a doubtful sentence.
         near_duplicates: Jaccard similarity of word 3-shingles, above 0 and at most 1, from which two questions count as the
             same; the best-scored response stays. It is exact up to 1,024 words, and an estimate above.
 
@@ -121,7 +121,7 @@ def _nothing_to_write(output: Folder, export_format: ExportFormat, tally: Export
     problem = {
         ExportFormat.DPO: "no pair: a pair needs a supported and a hallucinated response with different texts to the same "
         "question and context",
-        **dict.fromkeys(REVIEW_FORMATS, "no sentence is flagged"),
+        **dict.fromkeys(REVIEW_FORMATS, "no response is hallucinated"),
     }.get(export_format, "no row passes")
     return OutputError(
         errors.NOTHING_PASSES, output=output.uri, format=export_format, problem=problem, rows=row_count, reasons=reasons
@@ -133,7 +133,7 @@ _MAKERS: dict[ExportFormat, Callable[[RowReader, ExportOptions, ExportTally], It
     ExportFormat.MESSAGES: make_trl_examples,
     ExportFormat.EXAMPLES: make_examples,
     ExportFormat.DPO: make_pairs,
-    ExportFormat.FLAGGED: list_flagged_sentences,
+    ExportFormat.FLAGGED: list_sentences,
     ExportFormat.LABEL_STUDIO: make_label_studio_tasks,
     ExportFormat.ARGILLA: make_argilla_records,
 }

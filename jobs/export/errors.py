@@ -12,8 +12,7 @@ NO_NEAR_DUPLICATES = Message(
 )
 PROMPT_OPTIONS = Message(
     "export.options-of-flagged",
-    "verdicts and exports for reviewers have no prompts and contain flagged sentences: drop the options for system, context "
-    "and clean",
+    "verdicts and exports for reviewers have no prompts: drop the options for system, context and clean",
 )
 NO_ROWS = Message("export.no-rows", "output {output}: scored/ has no rows: run `ragassay finalize {output}` first")
 NOTHING_PASSES = Message(

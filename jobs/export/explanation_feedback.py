@@ -22,7 +22,7 @@ from ragassay.jobs.verdicts.partition_stats import read_member_values
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.columns import is_flagged
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
 from ragassay.schemas.explanation_columns import AnswerStatus
 from ragassay.schemas.manifest import Manifest
 
@@ -44,8 +44,8 @@ FEEDBACK_SCHEMA = pa.schema(
 )
 """A model's opinions as labels, a row per response, for `calibrate --labels`, `evaluate --labels` and `tune`.
 
-`sentence_labels` contains the flagged sentences on which the model has an opinion. `label` is wrong if one of them is wrong,
-correct if the model finds every flagged sentence supported, else null. `weak` is always true: no person gave the label.
+`sentence_labels` contains the deciding sentences on which the model has an opinion. `label` is wrong if one of them is wrong,
+correct if the model finds every deciding sentence supported, else null. `weak` is always true: no person gave the label.
 """
 
 
@@ -164,12 +164,13 @@ def _response_label(labels: list[dict[str, Any]], flagged: int) -> str | None:
 
 
 def _read_explained(output: Folder, strategy: str, columns: list[str]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Read the explained rows of `scored/`, with the explanations of the sentences that are flagged now."""
+    """Read the explained rows of `scored/`, with the explanations of the sentences that decide now."""
     entries_by_row = read_explanations(output, strategy)
     for row in read_scored_rows(
-        open_scored(output).require_verdicts(), ["row_key", "row_id", *dict.fromkeys(["sentences", *columns])]
+        open_scored(output).require_verdicts(), ["row_key", "row_id", "verdict", *dict.fromkeys(["sentences", *columns])]
     ):
-        entries = [entry for entry in entries_by_row.get(row["row_key"], []) if is_flagged(row["sentences"][entry["sentence"]])]
+        deciding = find_deciding_sentences(row["verdict"], row["sentences"])
+        entries = [entry for entry in entries_by_row.get(row["row_key"], []) if entry["sentence"] in deciding]
         if entries:
             yield row, entries
 

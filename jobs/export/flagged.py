@@ -1,21 +1,13 @@
-"""List flagged sentences, for reviewers to label."""
+"""List the sentences that decided that responses are hallucinated, for reviewers to label."""
 
 from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ragassay.jobs.export.rows import (
-    NO_FLAGGED_SENTENCE,
-    NOT_SCORED,
-    SCALARS,
-    TEXTS,
-    ExportOptions,
-    ExportTally,
-    Row,
-    RowReader,
-)
+from ragassay.jobs.export.rows import NOT_SCORED, SCALARS, TEXTS, ExportOptions, ExportTally, Row, RowReader
 from ragassay.jobs.output.scored_dataset import finite_or_none
-from ragassay.schemas.columns import SUPPORTED, is_flagged
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 FLAGGED_SCHEMA = pa.schema(
     [
@@ -25,6 +17,7 @@ FLAGGED_SCHEMA = pa.schema(
         ("text", pa.string()),
         ("start", pa.int32()),
         ("end", pa.int32()),
+        ("state", pa.string()),
         ("probability", pa.float64()),
         ("sentence_score", pa.float64()),
         ("response_score", pa.float64()),
@@ -36,26 +29,26 @@ FLAGGED_SCHEMA = pa.schema(
         ("supported", pa.bool_()),
     ]
 )
-"""A flagged sentence: `sentence` counts from 0, [start, end) are characters of the response, `probability` is P(supported),
+"""A deciding sentence: `sentence` counts from 0, [start, end) are characters of the response, `probability` is P(supported),
 null without a calibration that has it, and `supported` is the reviewer's label.
 """
 
 
-def list_flagged_sentences(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
-    """List the flagged sentences, whatever the verdict on their response."""
+def list_sentences(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
+    """List the flagged sentences, and the lowest sentence of each other hallucinated response."""
     for row in read([*SCALARS, *TEXTS, "sentences"]):
         tally.supported += row["verdict"] == SUPPORTED
-        flagged = [(i, sentence) for i, sentence in enumerate(row["sentences"] or []) if is_flagged(sentence)]
-        if not flagged:
-            tally.omitted[NOT_SCORED if row["verdict"] is None else NO_FLAGGED_SENTENCE] += 1
+        if row["verdict"] != HALLUCINATED:
+            tally.omitted[row["verdict"] or NOT_SCORED] += 1
             continue
         tally.used += 1
-        for i, sentence in flagged:
+        for i in find_deciding_sentences(row["verdict"], row["sentences"]):
+            sentence = row["sentences"][i]
             scores = {
                 "sentence": i,
                 "sentence_score": finite_or_none(sentence["score"]),
                 "response_score": finite_or_none(row["score"]),
                 "supported": None,
             }
-            values = {**row, **scores, **{name: sentence[name] for name in ("text", "start", "end", "probability")}}
+            values = {**row, **scores, **{name: sentence[name] for name in ("text", "start", "end", "state", "probability")}}
             yield {name: values[name] for name in FLAGGED_SCHEMA.names}

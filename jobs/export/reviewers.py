@@ -1,22 +1,14 @@
-"""Export responses with a flagged sentence to Label Studio or Argilla: every sentence is a span with RAGAssay's verdict."""
+"""Export hallucinated responses to Label Studio or Argilla: every sentence is a span with RAGAssay's verdict."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.export.rows import (
-    NO_FLAGGED_SENTENCE,
-    NOT_SCORED,
-    SCALARS,
-    TEXTS,
-    ExportOptions,
-    ExportTally,
-    Row,
-    RowReader,
-)
+from ragassay.jobs.export.rows import NOT_SCORED, SCALARS, TEXTS, ExportOptions, ExportTally, Row, RowReader
 from ragassay.jobs.output.scored_dataset import finite_or_none
-from ragassay.schemas.columns import SUPPORTED, is_flagged
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from ragassay.schemas.review import ReviewLabel
 
 TASK_SCHEMA = pa.schema([])
@@ -28,7 +20,7 @@ LABEL_FIELD = "sentences"
 
 def make_label_studio_tasks(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
     """Make Label Studio tasks; verdicts are predictions, with P(supported), which Label Studio shows before anybody labels."""
-    for row in _read_flagged_rows(read, tally):
+    for row in _read_hallucinated_rows(read, tally):
         regions = [
             {
                 "id": f"sentence-{number}",
@@ -36,9 +28,9 @@ def make_label_studio_tasks(read: RowReader, options: ExportOptions, tally: Expo
                 "to_name": "response",
                 "type": "labels",
                 "score": sentence["probability"],
-                "value": {**_span(sentence), "text": sentence["text"], "labels": [_verdict_label(sentence)]},
+                "value": {**_span(sentence), "text": sentence["text"], "labels": [label]},
             }
-            for number, sentence in enumerate(row["sentences"])
+            for number, (sentence, label) in enumerate(zip(row["sentences"], _list_labels(row), strict=True))
         ]
         prediction = {"model_version": row["run_id"], "score": row["probability"], "result": regions}
         yield {"data": {**_texts(row), **_metadata(row)}, "predictions": [prediction]}
@@ -46,10 +38,10 @@ def make_label_studio_tasks(read: RowReader, options: ExportOptions, tally: Expo
 
 def make_argilla_records(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
     """Make Argilla records; RAGAssay's verdicts are suggestions."""
-    for row in _read_flagged_rows(read, tally):
+    for row in _read_hallucinated_rows(read, tally):
         sentences = row["sentences"]
         suggestion = {
-            "value": [{**_span(sentence), "label": _verdict_label(sentence)} for sentence in sentences],
+            "value": [{**_span(s), "label": label} for s, label in zip(sentences, _list_labels(row), strict=True)],
             "score": [sentence["probability"] for sentence in sentences],
             "agent": row["run_id"],
         }
@@ -60,18 +52,21 @@ def make_argilla_records(read: RowReader, options: ExportOptions, tally: ExportT
         yield {"id": name, "fields": _texts(row), "metadata": origin, "suggestions": {LABEL_FIELD: suggestion}}
 
 
-def _read_flagged_rows(read: RowReader, tally: ExportTally) -> Iterator[Row]:
+def _read_hallucinated_rows(read: RowReader, tally: ExportTally) -> Iterator[Row]:
     for row in read([*SCALARS, *TEXTS, "sentences"]):
         tally.supported += row["verdict"] == SUPPORTED
-        if any(is_flagged(sentence) for sentence in row["sentences"] or []):
+        if row["verdict"] == HALLUCINATED:
             tally.used += 1
             yield row
         else:
-            tally.omitted[NOT_SCORED if row["verdict"] is None else NO_FLAGGED_SENTENCE] += 1
+            tally.omitted[row["verdict"] or NOT_SCORED] += 1
 
 
-def _verdict_label(sentence: Mapping[str, Any]) -> str:
-    return (ReviewLabel.UNSUPPORTED if is_flagged(sentence) else ReviewLabel.SUPPORTED).value
+def _list_labels(row: Row) -> list[str]:
+    """List the label that RAGAssay suggests for each sentence."""
+    deciding = find_deciding_sentences(row["verdict"], row["sentences"])
+    labels = (ReviewLabel.UNSUPPORTED if i in deciding else ReviewLabel.SUPPORTED for i in range(len(row["sentences"])))
+    return [label.value for label in labels]
 
 
 def _span(sentence: Mapping[str, Any]) -> dict[str, int]:

@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.output.scored_dataset import ScoredDataset, finite_or_none
-from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, SentenceState
 
 NOT_SCORED = "not scored"
-FLAGGED_SENTENCE = "flagged sentence"
-NO_FLAGGED_SENTENCE = "no flagged sentence"
+DOUBTFUL_SENTENCE = "doubtful sentence"
 NO_QUESTION = "no question"
 NEAR_DUPLICATE = "near-duplicate question"
 NO_CHOSEN = "no supported response to the same question and context"
@@ -22,7 +21,7 @@ NO_REJECTED = "no hallucinated response to the same question and context"
 NOT_BEST = "not the best-scored supported response"
 SAME_TEXT = "same text as the other response"
 
-SCALARS = ["row_id", "score", "probability", "verdict", "threshold", "flagged_sentences", "run_id"]
+SCALARS = ["row_id", "score", "probability", "verdict", "threshold", "sentences.list.element.state", "run_id"]
 TEXTS = ["question", "context", "response"]
 
 MESSAGES_TYPE = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
@@ -95,8 +94,8 @@ def find_omission_reason(row: Row, options: ExportOptions) -> str | None:
         return NOT_SCORED
     if row["verdict"] != SUPPORTED:
         return HALLUCINATED
-    if options.only_clean and row["flagged_sentences"]:
-        return FLAGGED_SENTENCE
+    if options.only_clean and any(sentence["state"] == SentenceState.DOUBTFUL for sentence in row["sentences"]):
+        return DOUBTFUL_SENTENCE
     return None if make_prompt(row, options) else NO_QUESTION
 
 

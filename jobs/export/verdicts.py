@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from ragassay.jobs.export.rows import TEXTS, ExportOptions, ExportTally, Row, RowReader
 from ragassay.jobs.output.scored_dataset import finite_or_none
-from ragassay.schemas.columns import SUPPORTED, is_flagged
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
+from ragassay.schemas.columns import SUPPORTED
 
 VERDICT_SCHEMA = pa.schema(
     [
@@ -17,14 +18,14 @@ VERDICT_SCHEMA = pa.schema(
         ("score", pa.float64()),
         ("question", pa.string()),
         ("response", pa.string()),
-        ("flagged", pa.list_(pa.string())),
+        ("deciding_sentences", pa.list_(pa.string())),
         ("context", pa.list_(pa.string())),
         ("status", pa.string()),
         ("error", pa.string()),
         ("run_id", pa.string()),
     ]
 )
-"""A response: `flagged` has the texts of its flagged sentences."""
+"""A response: `deciding_sentences` has the texts of its flagged sentences, or of the lowest if the aggregate decided."""
 
 
 def list_verdicts(read: RowReader, options: ExportOptions, tally: ExportTally) -> Iterator[Row]:
@@ -33,7 +34,7 @@ def list_verdicts(read: RowReader, options: ExportOptions, tally: ExportTally) -
     for row in read(names):
         tally.supported += row["verdict"] == SUPPORTED
         tally.used += 1
-        flagged = [sentence["text"] for sentence in row["sentences"] or [] if is_flagged(sentence)]
+        deciding = [row["sentences"][i]["text"] for i in find_deciding_sentences(row["verdict"], row["sentences"])]
         numbers = {name: finite_or_none(row[name]) for name in ("probability", "score")}
-        values = {**row, **numbers, "flagged": flagged}
+        values = {**row, **numbers, "deciding_sentences": deciding}
         yield {name: values[name] for name in VERDICT_SCHEMA.names}

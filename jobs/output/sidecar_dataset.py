@@ -155,7 +155,7 @@ class SidecarDataset:
 
 
 def open_explanations(output: Folder, strategy: str) -> SidecarDataset:
-    """Open the explanations of flagged sentences by one strategy of the reasoner."""
+    """Open the explanations of deciding sentences by one strategy of the reasoner."""
     return SidecarDataset(output, EXPLANATIONS, "_explaining", strategy_folder(strategy))
 
 

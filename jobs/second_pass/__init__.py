@@ -1,1 +1,1 @@
-"""Second passes over scored rows: explanations of flagged sentences, and escalation to a judge."""
+"""Second passes over scored rows: explanations of deciding sentences, and escalation to a judge."""

@@ -21,7 +21,7 @@ NOT_IN_CONTEXT = "the quoted evidence occurs in no passage"
 
 @dataclass(frozen=True)
 class Explanation:
-    """The reasoner's explanation of a flagged sentence.
+    """The reasoner's explanation of a deciding sentence.
 
     Attributes:
         status: Whether the answer is readable.

@@ -1,6 +1,6 @@
-"""Ask the reasoner about flagged sentences, each question once."""
+"""Ask the reasoner about deciding sentences, each question once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
@@ -14,7 +14,6 @@ from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.cost_budget import CostBudget
 from ragassay.pipeline.reasoning.prompt import hash_request, make_chat
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.columns import is_flagged
 from ragassay.schemas.explanation_columns import RETRIED_STATUSES, AnswerStatus
 
 
@@ -32,13 +31,13 @@ class AnswerStore(Protocol):
 
 @dataclass(frozen=True)
 class FlaggedResponse:
-    """A response with flagged sentences.
+    """A hallucinated response.
 
     Attributes:
         context: Passages as logged.
         question: The question; may be empty.
         response: The response.
-        sentences: Index in the response -> text of each flagged sentence.
+        sentences: Index in the response -> text of each deciding sentence.
     """
 
     context: Sequence[str | None]
@@ -77,13 +76,13 @@ class ReasonerClient:
         self._lock = Lock()
 
     def explain_responses(self, responses: Sequence[FlaggedResponse]) -> list[list[dict[str, Any]]]:
-        """Explain every flagged sentence.
+        """Explain every deciding sentence.
 
         Args:
-            responses: Responses with flagged sentences.
+            responses: Hallucinated responses.
 
         Returns:
-            For each response one entry per flagged sentence (`schemas.explanation_columns.EXPLANATION`).
+            For each response one entry per deciding sentence (`schemas.explanation_columns.EXPLANATION`).
 
         Raises:
             ModelError: The model can't be used.
@@ -194,8 +193,3 @@ def _make_entry(number: int, explanation: Explanation, completion: Completion, r
         "status": explanation.status.value,
         "error": explanation.error,
     }
-
-
-def select_flagged_sentences(sentences: Iterable[Mapping[str, Any]]) -> dict[int, str]:
-    """Select the flagged sentences of a row of `scored/`: index in the response -> text."""
-    return {number: sentence["text"] for number, sentence in enumerate(sentences) if is_flagged(sentence)}

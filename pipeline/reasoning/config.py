@@ -1,4 +1,4 @@
-"""Configuration of the reasoner: the model that explains flagged sentences."""
+"""Configuration of the reasoner: the model that explains deciding sentences."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ SCORE_ONLY_SETTINGS = {"max_model_len", "top_logprobs"}
 
 
 class Reasoner(Model):
-    """The model that explains flagged sentences.
+    """The model that explains deciding sentences.
 
     Attributes:
         name: Name for messages.

@@ -1,4 +1,4 @@
-"""Build the reasoner's prompt about a flagged sentence, as a chat."""
+"""Build the reasoner's prompt about a deciding sentence, as a chat."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def make_chat(
         passages: The context.
         question: The question.
         response: The whole response.
-        sentence: The flagged sentence.
+        sentence: The deciding sentence.
     """
     content = _make_content(passages, question, response, sentence)
     return [*_make_prefix(strategy, categories), {"role": "user", "content": content}]

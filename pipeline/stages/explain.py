@@ -8,11 +8,13 @@ import pyarrow as pa
 
 from ragassay.pipeline.attach import set_columns
 from ragassay.pipeline.engines.environment import engine_environment
-from ragassay.pipeline.reasoning.ask import AnswerStore, FlaggedResponse, ReasonerClient, select_flagged_sentences
+from ragassay.pipeline.reasoning.ask import AnswerStore, FlaggedResponse, ReasonerClient
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.cost_budget import CostBudget
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.stages.stage import Stage
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
+from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.explanation_columns import EXPLANATION
 
 TEXT_COLUMNS = ("question", "context", "response", "sentences")
@@ -63,10 +65,13 @@ class ExplainStage(Stage):
         self._client = ReasonerClient(self.reasoner, self.strategy, self.identity, engine, self.open_answers(), budget)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Convert rows of `scored/` with flagged sentences to rows of `explanations/`."""
+        """Convert hallucinated rows of `scored/` to rows of `explanations/`."""
         rows = [
             FlaggedResponse(
-                row["context"] or [], row["question"] or "", row["response"] or "", select_flagged_sentences(row["sentences"])
+                row["context"] or [],
+                row["question"] or "",
+                row["response"] or "",
+                {i: row["sentences"][i]["text"] for i in find_deciding_sentences(HALLUCINATED, row["sentences"])},
             )
             for row in table.select(TEXT_COLUMNS).to_pylist()
         ]

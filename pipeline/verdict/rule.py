@@ -45,7 +45,7 @@ class RuleScores:
         response: A score per response; NaN if none of its sentences has a score.
         sentence: Ensemble score of every sentence (arXiv 2506.22486, eq. 5), in one array; NaN if no member has a value for it.
         sentence_positive: Sentence score after the positivity policy.
-        response_ceiling: Upper bound of the response score that each sentence imposes.
+        response_ceiling: Upper bound of the response score that each sentence imposes; infinite if no sentence decides alone.
     """
 
     response: Floats
@@ -80,7 +80,7 @@ def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> RuleSc
     scored_counts = np.bincount(responses[has_score], minlength=len(counts))
     response = aggregate_scores(positive[has_score], scored_counts, rule.mean)
     if rule.sentence_fraction is None:
-        return RuleScores(response, sentence, positive, positive)
+        return RuleScores(response, sentence, positive, np.where(has_score, np.inf, np.nan))
     # A fraction of a negative threshold would be above the threshold.
     ceiling = positive if rule.positive is PositivityPolicy.NONE else positive / rule.sentence_fraction
     return RuleScores(
@@ -88,27 +88,8 @@ def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> RuleSc
     )
 
 
-def flag_sentences(scores: RuleScores, counts: Ints, threshold: float) -> Bools:
-    """Return whether each sentence is flagged.
-
-    In a hallucinated response, a sentence is flagged if it would be hallucinated alone, and the lowest sentence always: a mean
-    is never below the lowest sentence. A sentence whose ceiling is at or below the threshold makes its response hallucinated.
-    So a response is hallucinated exactly if one of its sentences is flagged.
-
-    Args:
-        scores: Result of `apply_rule`.
-        counts: Sentences per response, each at least 1.
-        threshold: tau; NaN flags nothing.
-    """
-    if not len(counts):
-        return np.zeros(0, dtype=bool)
-    lowest_of_response = np.fmin.reduceat(scores.sentence_positive, np.cumsum(counts) - counts)
-    limit = np.where(scores.response <= threshold, np.fmax(lowest_of_response, threshold), -np.inf)
-    return scores.sentence_positive <= np.repeat(limit, counts)
-
-
 def find_sentence_limits(rule: Rule, threshold: float) -> tuple[float, float]:
-    """Find the largest ensemble scores of a sentence that is flagged in any response, and of one that is doubtful.
+    """Find the largest ensemble scores of a flagged and of a doubtful sentence.
 
     Args:
         rule: Rule with the fits of all its members.
@@ -128,14 +109,15 @@ def find_sentence_limits(rule: Rule, threshold: float) -> tuple[float, float]:
     return invert(fraction * threshold), invert(threshold)
 
 
-def classify_sentences(scores: RuleScores, counts: Ints, threshold: float, has_missing: Bools) -> pa.Array:
+def classify_sentences(scores: RuleScores, threshold: float, has_missing: Bools) -> pa.Array:
     """Return the state of each sentence (`SentenceState`).
 
-    A sentence that is not flagged is doubtful if it would be hallucinated alone, or if its context lacks one of its terms.
+    A sentence is flagged if it makes its response hallucinated, whatever the other sentences are. Other sentences are doubtful
+    if they would be hallucinated alone, or if the context lacks one of their terms. So a state depends on the sentence only,
+    and a supported response has no flagged sentence.
 
     Args:
         scores: Result of `apply_rule`.
-        counts: Sentences per response, each at least 1.
         threshold: tau; NaN flags nothing.
         has_missing: Whether a detector names a term of the sentence that the context lacks.
 
@@ -143,7 +125,7 @@ def classify_sentences(scores: RuleScores, counts: Ints, threshold: float, has_m
         String array; null for a sentence without a score.
     """
     is_doubtful = (scores.sentence_positive <= threshold) | has_missing
-    states = np.where(flag_sentences(scores, counts, threshold), _FLAGGED, np.where(is_doubtful, _DOUBTFUL, _SUPPORTED))
+    states = np.where(scores.response_ceiling <= threshold, _FLAGGED, np.where(is_doubtful, _DOUBTFUL, _SUPPORTED))
     return pa.DictionaryArray.from_arrays(pa.array(states, mask=np.isnan(scores.sentence)), _STATES).cast(pa.string())
 
 

@@ -61,7 +61,7 @@ def test_the_output_has_a_score_for_every_row_and_the_partitions_of_the_logs(han
         for sentence in row["sentences"]:
             assert log["response"][sentence["start"] : sentence["end"]] == sentence["text"]
         assert row["flagged_sentences"] == sum(s["state"] == "flagged" for s in row["sentences"])
-        assert (row["verdict"] == "hallucinated") == (row["flagged_sentences"] > 0)
+        assert row["flagged_sentences"] == 0 or row["verdict"] == "hallucinated"
         assert all((s["score"] is None) == (s["state"] is None) == s["repeats"] for s in row["sentences"])
         (member,) = row["members"]
         assert len(member["sentence_scores"]) == len(row["sentences"]) and member["response_score"] is not None

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragassay.jobs.output.scored_dataset import finite_or_none
-from ragassay.schemas.columns import HALLUCINATED, is_flagged
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
+from ragassay.schemas.columns import HALLUCINATED, SentenceState
 
 MAX_SENTENCE_CHARS = 500  # characters of a quoted sentence
 MAX_SENTENCES = 20
-"""Flagged sentences that are quoted per response; the rest is counted."""
+"""Sentences that are quoted per response; the rest is counted."""
 
 NO_TRACE = "no trace id"
 NOT_FLAGGED = "not flagged"
@@ -144,7 +145,7 @@ def skip_reason(row: Mapping[str, Any], selection: VerdictSelection) -> str | No
     """Return why a row is not sent; None if it is sent."""
     if row["verdict"] is None:
         return str(row["status"])
-    if selection.only_flagged and row["verdict"] != HALLUCINATED and not row["flagged_sentences"]:
+    if selection.only_flagged and row["verdict"] != HALLUCINATED:
         return NOT_FLAGGED
     return None if _id_text(row[selection.trace_column]) else NO_TRACE
 
@@ -168,27 +169,34 @@ def build_verdict(row: Mapping[str, Any], selection: VerdictSelection) -> TraceV
         score=finite_or_none(row["score"]),
         probability=finite_or_none(row["probability"]),
         flagged=row["flagged_sentences"] or 0,
-        explanation=describe_flagged(sentences, row["evidence"], with_text=with_text),
+        explanation=explain_verdict(row["verdict"], sentences, row["evidence"], with_text=with_text),
         facts={name: value for name, value in facts.items() if value is not None},
     )
 
 
-def describe_flagged(
-    sentences: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any] | None] | None, *, with_text: bool
+def explain_verdict(
+    verdict: str,
+    sentences: Sequence[Mapping[str, Any]],
+    evidence: Sequence[Mapping[str, Any] | None] | None,
+    *,
+    with_text: bool,
 ) -> str:
     """Return which sentences are not supported, and what the context lacks.
 
     Args:
+        verdict: Verdict of the response.
         sentences: Sentences of a row of `scored/`.
         evidence: Evidence of the detectors per sentence; None without detectors.
         with_text: Quote sentences and what is missing; otherwise give their offsets in the response.
     """
-    flagged = [i for i, sentence in enumerate(sentences) if is_flagged(sentence)]
+    deciding = find_deciding_sentences(verdict, sentences)
     count = f"{len(sentences):,} {'sentence' if len(sentences) == 1 else 'sentences'}"
-    if not flagged:
+    if not deciding:
         return f"None of {count} is flagged."
-    lines = [f"{len(flagged):,} of {count} not supported by the context:"]
-    for i in flagged[:MAX_SENTENCES]:
+    is_any_flagged = any(sentences[i]["state"] == SentenceState.FLAGGED for i in deciding)
+    found = f"{len(deciding):,} of {count} not supported by the context"
+    lines = [f"{found}:" if is_any_flagged else f"No sentence is flagged alone, but together {count} fall short; the lowest:"]
+    for i in deciding[:MAX_SENTENCES]:
         sentence, sentence_evidence = sentences[i], (evidence[i] if evidence and i < len(evidence) else None)
         if not with_text:
             lines.append(f"- characters {sentence['start']} to {sentence['end']}")
@@ -197,8 +205,8 @@ def describe_flagged(
         text = text if len(text) <= MAX_SENTENCE_CHARS else text[: MAX_SENTENCE_CHARS - 1] + "…"
         missing = [f"{item['kind']} {item['text']}" for item in (sentence_evidence or {}).get("missing") or []]
         lines.append(f"- {text}" + (f" (not in the context: {', '.join(missing)})" if missing else ""))
-    if len(flagged) > MAX_SENTENCES:
-        lines.append(f"- and {len(flagged) - MAX_SENTENCES:,} more")
+    if len(deciding) > MAX_SENTENCES:
+        lines.append(f"- and {len(deciding) - MAX_SENTENCES:,} more")
     return "\n".join(lines)
 
 

@@ -118,7 +118,7 @@ def describe_explanations(summary: ExplanationSummary) -> str:
         if disagreeing:
             counts += " and are marked"
     unreadable = ", ".join(f"{count:,} {status}" for status, count in summary.unreadable.most_common())
-    return f"Flagged sentences explained by {', '.join(sorted(summary.models))}, strategy {summary.strategy}. {counts}." + (
+    return f"Sentences explained by {', '.join(sorted(summary.models))}, strategy {summary.strategy}. {counts}." + (
         f" Without a readable explanation: {unreadable}." if unreadable else ""
     )
 

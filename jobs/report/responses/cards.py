@@ -13,7 +13,8 @@ from ragassay.jobs.report.responses.reasons import list_new_words, list_reasons
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.detectors.terms import collect_known_terms
 from ragassay.pipeline.text.words import extract_words, find_nearest_passage
-from ragassay.schemas.columns import HALLUCINATED, SentenceState, is_flagged
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
+from ragassay.schemas.columns import SentenceState
 
 READ_COLUMNS = (
     "row_key", "row_id", "question", "context", "response", "score", "probability", "verdict", "decided_by", "judge_score",
@@ -180,8 +181,8 @@ def _cut_response(
     worst = sorted(range(len(sentences)), key=lambda i: (_sort_score(sentences[i]), i))
     shown = set(worst[:MAX_SENTENCES])
     detailed = {i for i in shown if sentences[i]["state"] in (SentenceState.FLAGGED, SentenceState.DOUBTFUL)}
-    if row["verdict"] == HALLUCINATED and not any(is_flagged(sentences[i]) for i in detailed):
-        detailed |= set(worst[:1])  # a judge decided, or the whole is worse than its parts
+    deciding = find_deciding_sentences(row["verdict"], sentences)
+    detailed |= shown & set(deciding)
     known_stems = collect_known_terms(response, [*context, row["question"]], scales.language) if detailed else None
     passage_words = [set(extract_words(passage)) for passage in context]
     parts: list[str | ShownSentence] = []
@@ -191,8 +192,8 @@ def _cut_response(
             continue
         if sentence["start"] > end:
             parts.append(_text_between(response[end : sentence["start"]], is_whole=len(shown) == len(sentences)))
-        # A sentence that was explained under another threshold may no longer be flagged.
-        explanation = explanations.get(i) if is_flagged(sentence) else None
+        # A sentence that was explained under another threshold may no longer decide.
+        explanation = explanations.get(i) if i in deciding else None
         stems = known_stems if i in detailed else None
         parts.append(_make_sentence(row, i, i in detailed, explanation, passage_words, stems, scales))
         end = sentence["end"]

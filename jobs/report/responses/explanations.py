@@ -1,4 +1,4 @@
-"""Read `explanations/`: counts over all flagged sentences, texts only for the responses that the report shows."""
+"""Read `explanations/`: counts over all deciding sentences, texts only for the responses that the report shows."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ragassay.jobs.output.partitions import hive_keys, hive_path
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_rows_by_key
 from ragassay.jobs.output.sidecar_dataset import open_explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.columns import NULL_PARTITION, SentenceState
+from ragassay.pipeline.verdict.deciding import list_deciding_sentences
+from ragassay.schemas.columns import HALLUCINATED, NULL_PARTITION
 from ragassay.schemas.explanation_columns import AnswerStatus, explanations_partition_key
 
 STRATEGY_ORDER = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
@@ -29,7 +31,7 @@ PartitionKey = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class ShownExplanation:
-    """A model's explanation of a flagged sentence.
+    """A model's explanation of a deciding sentence.
 
     Attributes:
         category: Kind of hallucination; null except under the strategy `categorized`.
@@ -52,7 +54,7 @@ class ShownExplanation:
 
 @dataclass
 class ExplanationSummary:
-    """Counts of the explanations of the sentences that are flagged now.
+    """Counts of the explanations of the deciding sentences now.
 
     Attributes:
         strategy: The strategy.
@@ -76,7 +78,7 @@ def count_explanations(
 ) -> ExplanationSummary | None:
     """Count the explanations of the preferred strategy; None if there are none.
 
-    Sentences that a new threshold no longer flags are not counted. Memory grows with the flagged sentences of one partition.
+    Sentences that do not decide under a new threshold are not counted. Memory grows with the deciding sentences of a partition.
 
     Args:
         output: The output folder.
@@ -92,10 +94,10 @@ def count_explanations(
         for partition, paths in dataset.list_partition_files().items():
             if _partition_key(partition) not in partitions:
                 continue
-            flagged = _read_flagged(scored.select_partitions(partitions[_partition_key(partition)]), where or {})
+            deciding = _read_deciding(scored.select_partitions(partitions[_partition_key(partition)]), where or {})
             group = next(iter(hive_keys(partition).values()), "")
             for batch in dataset.read_batches(COUNTED_COLUMNS, paths):
-                _count_batch(summary, group, batch, flagged)
+                _count_batch(summary, group, batch, deciding)
         if summary.readable or summary.unreadable:
             return summary
     return None
@@ -133,20 +135,22 @@ def _partition_key(partition: str) -> PartitionKey:
     )
 
 
-def _read_flagged(scored: ScoredDataset, where: Mapping[str, str]) -> pl.DataFrame:
-    """Read `row_key` and sentence number of every flagged sentence."""
+def _read_deciding(scored: ScoredDataset, where: Mapping[str, str]) -> pl.DataFrame:
+    """Read `row_key` and sentence number of every deciding sentence."""
     frames = [pl.DataFrame(schema={"row_key": pl.Int64, "sentence": pl.Int32})]
-    for rows in scored.read_batches(["row_key", "sentences.list.element.state", *where], reports_progress=False):
-        table = rows.table.filter(pa.array(rows.matches(where))).select(["row_key", "sentences"])
-        frame = pl.DataFrame(table).with_columns(sentence=pl.int_ranges(pl.col("sentences").list.len(), dtype=pl.Int32))
-        is_flagged = pl.col("sentences").struct.field("state") == SentenceState.FLAGGED
-        flags = frame.explode("sentences", "sentence").filter(is_flagged)
-        frames.append(flags.select("row_key", "sentence"))
+    fields = ["sentences.list.element.state", "sentences.list.element.score"]
+    for rows in scored.read_batches(["row_key", "verdict", *fields, *where], reports_progress=False):
+        is_hallucinated = pc.fill_null(pc.equal(rows.table["verdict"], HALLUCINATED), False)
+        table = rows.table.filter(pc.and_(is_hallucinated, pa.array(rows.matches(where))))
+        deciding = pl.Series(list_deciding_sentences(table["sentences"].combine_chunks()), dtype=pl.List(pl.Int32))
+        frames.append(pl.DataFrame(table.select(["row_key"])).with_columns(sentence=deciding).explode("sentence"))
     return pl.concat(frames)
 
 
-def _count_batch(summary: ExplanationSummary, group: str, batch: pa.RecordBatch, flagged: pl.DataFrame) -> None:
-    rows = _to_frame(batch).explode("explanations").unnest("explanations").join(flagged, on=["row_key", "sentence"], how="semi")
+def _count_batch(summary: ExplanationSummary, group: str, batch: pa.RecordBatch, deciding: pl.DataFrame) -> None:
+    rows = (
+        _to_frame(batch).explode("explanations").unnest("explanations").join(deciding, on=["row_key", "sentence"], how="semi")
+    )
     is_readable = pl.col("status") == AnswerStatus.OK.value
     readable = rows.filter(is_readable)
     agreeing = readable.filter(pl.col("consistent").fill_null(True))

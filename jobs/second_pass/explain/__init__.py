@@ -1,1 +1,1 @@
-"""`explain`: a reasoner explains flagged sentences of `scored/`; its output is `explanations/`."""
+"""`explain`: a reasoner explains deciding sentences of `scored/`; its output is `explanations/`."""

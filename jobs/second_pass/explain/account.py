@@ -29,10 +29,10 @@ def count_results(
         manifest: Manifest of the output folder, with the finished runs.
         run: The record to fill.
         reasoner: The reasoner, with the price of tokens.
-        chosen: `row_key` of each chosen row -> indices of its flagged sentences.
+        chosen: `row_key` of each chosen row -> indices of its deciding sentences.
 
     Raises:
-        BalanceError: A flagged sentence does not have exactly one outcome.
+        BalanceError: A deciding sentence does not have exactly one outcome.
     """
     written: list[tuple[int, int]] = []
     statuses, categories, agreed = Counter[str](), Counter[str](), Counter[str]()

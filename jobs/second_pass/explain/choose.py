@@ -1,9 +1,8 @@
-"""Choose the flagged sentences to explain: all, those of the worst responses, or a stratified sample."""
+"""Choose the deciding sentences to explain: all, those of the worst responses, or a stratified sample."""
 
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.output.scored_dataset import DataFile, open_scored, value_to_text
@@ -11,18 +10,19 @@ from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.columns import SentenceState
+from ragassay.pipeline.verdict.deciding import list_deciding_sentences
+from ragassay.schemas.columns import HALLUCINATED
 
 
 @dataclass
 class FlaggedRows:
-    """The rows of `scored/` with flagged sentences, in file order.
+    """The hallucinated rows of `scored/`, in file order.
 
     Attributes:
         keys: `row_key` of each row.
         file_numbers: Index of each row's file in `files`.
         scores: Score of each row; the lower, the worse.
-        sentences: Indices of each row's flagged sentences.
+        sentences: Indices of each row's deciding sentences.
         strata: Stratum of each row, as text; empty without stratification.
         files: Files of `scored/`.
     """
@@ -36,12 +36,12 @@ class FlaggedRows:
 
     @property
     def counts(self) -> Ints:
-        """Number of flagged sentences per row."""
+        """Number of deciding sentences per row."""
         return np.array([len(row) for row in self.sentences], dtype=np.int64)
 
 
 def read_flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
-    """Read the rows with flagged sentences.
+    """Read the hallucinated rows.
 
     Args:
         output: The output folder, finalized.
@@ -58,24 +58,16 @@ def read_flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRow
     keys, numbers, scores = [np.array([], np.int64)], [np.array([], np.int64)], [np.array([])]
     sentences: list[tuple[int, ...]] = []
     strata: list[str] = []
-    columns = ["row_key", "score", "flagged_sentences", "sentences.list.element.state", *([stratify] if stratify else [])]
+    fields = ["sentences.list.element.state", "sentences.list.element.score"]
+    columns = ["row_key", "score", "verdict", *fields, *([stratify] if stratify else [])]
     for rows in scored.read_batches(columns):
-        flagged = rows.table.filter(pc.greater(rows.table["flagged_sentences"], 0))
+        flagged = rows.table.filter(pc.equal(rows.table["verdict"], HALLUCINATED))
         keys.append(flagged["row_key"].to_numpy())
         numbers.append(np.full(len(flagged), file_number[rows.file]))
         scores.append(flagged["score"].to_numpy())
-        sentences += _find_flagged(flagged["sentences"].combine_chunks())
+        sentences += list_deciding_sentences(flagged["sentences"].combine_chunks())
         strata += map(value_to_text, flagged[stratify].to_pylist() if stratify else ())
     return FlaggedRows(np.concatenate(keys), np.concatenate(numbers), np.concatenate(scores), sentences, strata, scored.files)
-
-
-def _find_flagged(sentences: pa.ListArray) -> list[tuple[int, ...]]:
-    """Find the indices of each row's flagged sentences."""
-    flags = pc.fill_null(pc.equal(sentences.flatten().field("state"), SentenceState.FLAGGED.value), False).to_numpy(
-        zero_copy_only=False
-    )
-    ends = np.cumsum(pc.list_value_length(sentences).to_numpy())
-    return [tuple(np.flatnonzero(row).tolist()) for row in np.split(flags, ends[:-1])] if len(ends) else []
 
 
 def choose_rows(rows: FlaggedRows, max_sentences: int | None, stratified: bool, seed: int) -> Ints:
@@ -83,7 +75,7 @@ def choose_rows(rows: FlaggedRows, max_sentences: int | None, stratified: bool, 
 
     Args:
         rows: The rows to choose from.
-        max_sentences: Maximum number of flagged sentences in the chosen rows; None chooses all rows.
+        max_sentences: Maximum number of deciding sentences in the chosen rows; None chooses all rows.
         stratified: Choose a random sample, balanced by stratum, instead of the worst rows.
         seed: Seed of the sample.
 

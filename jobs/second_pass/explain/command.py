@@ -1,4 +1,4 @@
-"""Run `explain`: choose flagged sentences, ask the reasoner, write the answers, and check that none is missing."""
+"""Run `explain`: choose deciding sentences, ask the reasoner, write the answers, and check that none is missing."""
 
 import math
 import os
@@ -51,7 +51,7 @@ class ExplainOptions:
     """What to explain, and the budget.
 
     Attributes:
-        sentences: Maximum number of flagged sentences to explain in the whole output; None explains all.
+        sentences: Maximum number of deciding sentences to explain in the whole output; None explains all.
         stratify: Column that stratifies a random sample; None explains the worst responses first.
         seed: Seed of the sample.
         dollars: Budget of this run in US dollars; None sets no limit.
@@ -71,7 +71,7 @@ def explain_output(
     options: ExplainOptions,
     console: Console,
 ) -> ExplainRun:
-    """Explain flagged sentences of an output folder in `explanations/`.
+    """Explain deciding sentences of an output folder in `explanations/`.
 
     Args:
         job: The job; `escalation.explainer` is the reasoner, and `runtime` limits the wait for the manifest's lock.
@@ -138,7 +138,7 @@ def _explain(
         wait = job.runtime.wait_seconds
         _update_manifest(output, manifest, lambda current: current.reasoners.update({strategy: identity}), wait, console)
         sentence_count = int(flagged.counts[unexplained].sum())
-        console.print(f"{sentence_count} flagged sentences of {len(unexplained)} responses to explain")
+        console.print(f"{sentence_count} sentences of {len(unexplained)} responses to explain")
         stage = _make_stage(reasoner, strategy, identity, run.run_id, output, options)
         with ExitStack() as ray:
             with task(console, "loading", "Ray"):

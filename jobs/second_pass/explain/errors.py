@@ -4,7 +4,7 @@ from ragassay.pipeline.errors import Message
 
 TOO_FEW_SENTENCES = Message(
     "explain.too-few-sentences",
-    "the first response has {flagged} flagged sentences, more than --sample {sentences}: use a larger --sample",
+    "the first response has {flagged} sentences to explain, more than --sample {sentences}: use a larger --sample",
 )
 NO_OPINIONS = Message(
     "explain.no-opinions",

@@ -31,12 +31,12 @@ def remove_outdated_rows(
     chosen: Collection[int],
     keep_answers: Callable[[Iterable[Mapping[str, Any]]], None],
 ) -> set[int]:
-    """Remove duplicate rows, rows with other flagged sentences, and chosen rows with an unanswered question.
+    """Remove duplicate rows, rows with other deciding sentences, and chosen rows with an unanswered question.
 
     Args:
         output: The output folder.
         strategy: Strategy of the explanations.
-        flagged: `row_key` -> indices of the currently flagged sentences.
+        flagged: `row_key` -> indices of the current deciding sentences.
         chosen: `row_key`s of the rows that this run explains.
         keep_answers: Stores the answers of removed entries.
 

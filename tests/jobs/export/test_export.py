@@ -28,8 +28,9 @@ QUESTIONS = [OVERTIME, OVERTIME.replace("week", "month"), "How do I get a new ba
 
 
 def row(row_id: str, score: float | None, **more: Any) -> dict[str, Any]:
-    """Make a scored row with threshold 0.5; sentences end at full stops, and `flags` marks the flagged ones."""
+    """Make a scored row with threshold 0.5; sentences end at full stops, and `flags` marks the low ones."""
     response = more.pop("response", f"Answer {row_id}.")
+    low = "flagged" if score is not None and score <= 0.5 else "doubtful"
     flags = more.pop("flags", [score is not None and score <= 0.5])
     stops = [i for i, letter in enumerate(response) if letter == "."][: len(flags) - 1]
     spans = zip([0, *(stop + 1 for stop in stops)], [*(stop + 1 for stop in stops), len(response)], flags, strict=True)
@@ -41,11 +42,11 @@ def row(row_id: str, score: float | None, **more: Any) -> dict[str, Any]:
         "sentences": [
             {
                 "text": response[a:b], "start": a, "end": b, "score": None if score is None else 0.25,
-                "probability": 0.5, "state": "flagged" if flag else "supported",
+                "probability": 0.5, "state": low if flag else "supported",
             }
             for a, b, flag in spans
         ],
-        "flagged_sentences": None if score is None else sum(flags),
+        "flagged_sentences": None if score is None else sum(flags) * (score <= 0.5),
         "status": "no_context" if score is None else "ok", **more,
     }  # fmt: skip
 
@@ -111,10 +112,10 @@ def test_a_prompt_needs_a_question_or_passages(tmp_path: Path) -> None:
     assert lines(tmp_path / "without.jsonl")[0]["messages"][0] == {"role": "user", "content": "Question of a?"}
 
 
-def test_only_clean_omits_flagged_sentences(tmp_path: Path) -> None:
+def test_only_clean_omits_doubtful_sentences(tmp_path: Path) -> None:
     output = write(tmp_path, *some_partitions())
     done = export(output, str(tmp_path / "clean.jsonl.gz"), ExportFormat.MESSAGES, only_clean=True)
-    assert done == ExportResult(2, 3, {"hallucinated": 1, "not scored": 1, "flagged sentence": 1}, 2)
+    assert done == ExportResult(2, 3, {"hallucinated": 1, "not scored": 1, "doubtful sentence": 1}, 2)
     with gzip.open(tmp_path / "clean.jsonl.gz", "rt", encoding="utf-8") as file:
         assert [json.loads(line)["provenance"]["row_id"] for line in file] == ["a", "e"]
 
@@ -198,7 +199,7 @@ def test_dpo_only_clean_chooses_a_clean_response(tmp_path: Path) -> None:
         row("bad", 0.1, question="Q"),
     ]
     done = export(write(tmp_path, rows), str(tmp_path / "pairs.jsonl"), ExportFormat.DPO, only_clean=True)
-    assert done == ExportResult(1, 2, {"flagged sentence": 1}, 2)
+    assert done == ExportResult(1, 2, {"doubtful sentence": 1}, 2)
     assert lines(tmp_path / "pairs.jsonl")[0]["provenance"]["chosen"]["row_id"] == "clean"
 
 
@@ -212,18 +213,20 @@ def test_an_equal_hash_alone_makes_no_pair(tmp_path: Path, monkeypatch: pytest.M
 def test_flagged_sentences_for_reviewers(tmp_path: Path) -> None:
     first, second = some_partitions()
     first.append(row("f", 0.3, response=HOSTILE, flags=[True, True]))
+    first.append(row("g", 0.3, response="Low. Low too.", flags=[False, False]))
     dest = tmp_path / "review.parquet"
     done = export(write(tmp_path, first, second), str(dest), ExportFormat.FLAGGED)
-    assert done == ExportResult(written=4, supported=3, omitted={"no flagged sentence": 2, "not scored": 1}, used=3)
+    assert done == ExportResult(written=4, supported=3, omitted={"supported": 3, "not scored": 1}, used=3)
     table = pq.read_table(dest)
     assert table.column_names == [
-        "row_id", "partition", "sentence", "text", "start", "end", "probability", "sentence_score", "response_score",
+        "row_id", "partition", "sentence", "text", "start", "end", "state", "probability", "sentence_score", "response_score",
         "threshold", "question", "context", "response", "run_id", "supported",
     ]  # fmt: skip
     assert table.schema.field("supported").type == pa.bool_() and table["supported"].null_count == 4
     rows = table.to_pylist()
     assert all(r["response"][r["start"] : r["end"]] == r["text"] for r in rows)
-    assert [(r["row_id"], r["sentence"]) for r in rows] == [("b", 1), ("f", 0), ("f", 1), ("d", 1)]
+    assert [(r["row_id"], r["sentence"]) for r in rows] == [("b", 1), ("f", 0), ("f", 1), ("g", 0)]
+    assert [r["state"] for r in rows] == ["flagged", "flagged", "flagged", "supported"]
     bad = {name: rows[0][name] for name in ("text", "response_score", "sentence_score", "partition", "threshold")}
     assert bad == {
         "text": " Bad.", "response_score": 0.2, "sentence_score": 0.25, "partition": "dt=2026-11-20", "threshold": 0.5,
@@ -381,8 +384,8 @@ def test_an_export_needs_verdicts(tmp_path: Path) -> None:
     ],
 )
 def test_an_empty_export_is_an_error(tmp_path: Path, fmt: ExportFormat, message: str) -> None:
-    rows = [row("a", 0.1, flags=[False]), row("b", 0.2, flags=[False]), row("c", None, flags=[None])]
-    output = write(tmp_path, rows)
+    score = 0.9 if fmt is ExportFormat.FLAGGED else 0.1
+    output = write(tmp_path, [row("a", score), row("b", score), row("c", None, flags=[None])])
     with raises(message):
         export(output, str(tmp_path / "new" / "x.jsonl"), fmt)
     assert not (tmp_path / "new").exists()

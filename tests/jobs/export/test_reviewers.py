@@ -20,14 +20,14 @@ def exported(tmp_path: Path, fmt: ExportFormat) -> list[dict[str, Any]]:
     first, second = some_partitions()
     first.append(row("f", 0.3, response=HOSTILE, flags=[True, True]))
     done = export(write(tmp_path, first, second), str(tmp_path / "tasks.json"), fmt)
-    assert done == ExportResult(written=3, supported=3, omitted={"no flagged sentence": 2, "not scored": 1}, used=3)
+    assert done == ExportResult(written=2, supported=3, omitted={"supported": 3, "not scored": 1}, used=2)
     tasks: list[dict[str, Any]] = json.loads((tmp_path / "tasks.json").read_text(encoding="utf-8"))
     return tasks
 
 
 def test_tasks_for_label_studio(tmp_path: Path) -> None:
     tasks = exported(tmp_path, ExportFormat.LABEL_STUDIO)
-    assert [task["data"]["row_id"] for task in tasks] == ["b", "f", "d"]
+    assert [task["data"]["row_id"] for task in tasks] == ["b", "f"]
     for task in tasks:
         (prediction,) = task["predictions"]
         for region in prediction["result"]:
@@ -43,7 +43,7 @@ def test_tasks_for_label_studio(tmp_path: Path) -> None:
 
 def test_records_for_argilla(tmp_path: Path) -> None:
     records = exported(tmp_path, ExportFormat.ARGILLA)
-    assert [record["id"] for record in records] == ["dt=2026-11-20/b", "dt=2026-11-20/f", "dt=2026-11-21/d"]
+    assert [record["id"] for record in records] == ["dt=2026-11-20/b", "dt=2026-11-20/f"]
     suggestion = records[0]["suggestions"]["sentences"]
     assert all(set(span) == ARGILLA_SPAN for span in suggestion["value"])
     assert [span["label"] for span in suggestion["value"]] == ["supported", "unsupported"]

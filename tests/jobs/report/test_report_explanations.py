@@ -178,15 +178,14 @@ def test_without_explanations_there_is_no_section(plain: Path) -> None:
     assert page(plain) == text
 
 
-def test_explanations_of_unflagged_sentences_are_not_shown(plain: Path) -> None:
+def test_explanations_of_supported_responses_are_not_shown(plain: Path) -> None:
     write(plain, EXPLAINED)
     assert SECTION in page(plain)
     for path in (plain / "scored").rglob("*.parquet"):
         table = pq.read_table(path, partitioning=None)
         rows = table.to_pylist()
         for row in rows:
-            for sentence in row["sentences"] or []:
-                sentence["state"] = "supported"
+            row["verdict"] = "supported"
         pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
     assert SECTION not in page(plain)
 

@@ -15,7 +15,7 @@ from ragassay.jobs.integrations.publish.verdict import (
     VerdictSelection,
     build_verdict,
     chunk_verdicts,
-    describe_flagged,
+    explain_verdict,
 )
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from tests.jobs.integrations.publish.outputs import row
@@ -42,8 +42,16 @@ def test_an_id_depends_only_on_tool_name_and_row() -> None:
 
 def test_a_description_is_bounded() -> None:
     sentences = [{"text": "y " * 5000, "start": 0, "end": 9, "state": "flagged"} for _ in range(MAX_SENTENCES + 3)]
-    text = describe_flagged(sentences, None, with_text=True)
+    text = explain_verdict(HALLUCINATED, sentences, None, with_text=True)
     assert len(text) < 12_000 and text.endswith("- and 3 more") and "…" in text
+
+
+def test_a_response_without_a_flagged_sentence_names_its_lowest() -> None:
+    scored_row = row("a", HALLUCINATED)
+    for sentence, score in zip(scored_row["sentences"], (0.2, 0.1), strict=True):
+        sentence |= {"state": "doubtful", "score": score}
+    lines = build_verdict(scored_row, SELECTION).explanation.splitlines()
+    assert len(lines) == 2 and scored_row["sentences"][1]["text"] in lines[1]
 
 
 def test_without_texts_in_the_output_offsets_are_sent() -> None:

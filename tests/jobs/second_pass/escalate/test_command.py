@@ -61,7 +61,7 @@ def test_each_run_escalates_its_partition(daily: tuple[Path, Path, Path, Server]
         assert record["escalation"]["usage"]["prompts"] == count_requests(server) - requests > 0
         rows = [row for row in read_scored(output).values() if row["dt"] == f"2026-11-0{number + 2}"]
         assert record["flagged"] == sum(row["verdict"] == "hallucinated" for row in rows)
-        assert all((row["verdict"] == "hallucinated") == any(map(is_flagged, row["sentences"])) for row in rows)
+        assert all(row["verdict"] == "hallucinated" for row in rows if any(map(is_flagged, row["sentences"])))
         flagged = next((s for s in record["drift"]["shifts"] if s["metric"] == "flagged"), None)
         assert flagged is None or flagged["latest"] == pytest.approx(record["flagged"] / ROWS)  # includes the judge's verdicts
         assert f"{ROWS // 2} by judge" in done.stdout

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
 from tests.chat_server import Reply, Serve, Server
 from tests.jobs.conftest import read_rows, write_job
 from tests.jobs.evaluation.conftest import job, labeled_days, write_output
@@ -62,12 +63,11 @@ def count_questions(server: Server) -> Counter[tuple[str, str]]:
 
 
 def read_flags(output: Path) -> set[tuple[int, int]]:
-    """Return (row_key, sentence index) of every flagged sentence."""
+    """Return (row_key, sentence index) of every deciding sentence."""
     return {
         (row["row_key"], number)
         for row in read_rows(output)
-        for number, sentence in enumerate(row["sentences"] or [])
-        if sentence["state"] == "flagged"
+        for number in find_deciding_sentences(row["verdict"], row["sentences"])
     }
 
 
