@@ -265,7 +265,8 @@ def format_forecasts(job: Job, forecasts: Sequence[Forecast]) -> list[tuple[str,
     lines += [(other.name if other.notes else f"tokens {other.name}", _format_forecast(other)) for other in others]
     if whole.seconds is not None:
         startup = format_duration(whole.startup_seconds)
-        lines.append(("time", f"{format_duration(whole.seconds)} on this machine, start-up of {startup} included"))
+        total = format_duration(whole.seconds)
+        lines.append(("time", f"{total} on this machine ({startup} until scoring begins: checks, Ray, engines)"))
         eager_slms = [
             slm.name
             for slm in job.members.slms
@@ -298,10 +299,9 @@ def _format_forecast(forecast: Forecast) -> str:
     else:
         pieces.append(f"{work.prompt_tokens:,.0f} with shared prefixes; their time is not estimated")
     if forecast.tokens_per_second and forecast.seconds is not None:
-        pieces.append(
-            f"{format_duration(forecast.seconds)} on this machine, start-up included, "
-            f"at {forecast.tokens_per_second:,.0f} tokens/s per replica"
-        )
+        total, startup = format_duration(forecast.seconds), format_duration(forecast.startup_seconds)
+        speed = f"{forecast.tokens_per_second:,.0f} tokens/s per replica"
+        pieces.append(f"{total} on this machine ({startup} until its engine is ready), at {speed}")
     if forecast.usd_range:
         typical, maximum = map(_format_usd, forecast.usd_range)
         pieces.append(f"about {typical}" + (f", at most {maximum}" if maximum != typical else ""))

@@ -1,5 +1,6 @@
 """`ragassay plan` for a job with a cascade or an explainer: their work and cost follow from sample, share and price."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,9 @@ def test_the_time_of_a_local_judge_follows_from_its_trial(tmp_path: Path, embedd
     )
     assert untried.usd_range is None and untried.seconds is None and untried.workload.computed_tokens > 40
     assert tried.seconds == pytest.approx(20 + untried.workload.computed_tokens / 100 / 2)
-    assert "s on this machine, start-up included" in dict(format_forecasts(job, [tried, tried]))["escalate"]
+    lines = dict(format_forecasts(job, [replace(tried, startup_seconds=30.0), tried]))
+    assert "s on this machine (20 s until its engine is ready), at 100 tokens/s" in lines["escalate"]
+    assert "(30 s until scoring begins: checks, Ray, engines)" in lines["time"]
 
 
 def test_the_share_of_a_dynamic_threshold_is_marked_as_an_assumption(tmp_path: Path) -> None:
