@@ -30,6 +30,11 @@ NO_LABELS = Message(
     "options.no-labels",
     "no labels: name their column with --label COLUMN, or a file of labels with --labels FILE",
 )
+LABELS_ARE_OUTPUT = Message(
+    "options.labels-are-output",
+    "--labels {labels} is an output of ragassay, not a file of labels. OUTPUT comes first, as in `ragassay evaluate {labels} "
+    "--labels FILE`",
+)
 WHERE_SYNTAX = Message("options.where-syntax", "--where {condition!r} must be COLUMN=VALUE, such as split=train")
 OUT_NOT_WRITABLE = Message("options.out-not-writable", "{path} can't be written: {reason}. Name another file with --out")
 OUT_FOREIGN_PAGE = Message(

@@ -213,10 +213,10 @@ def calibrate(
         from ragassay.jobs.report.printed.calibration import print_calibration
         from ragassay.pipeline.calibration.target import parse_target
 
-        parsed_target, file = parse_target(target), prepare_calibration_target(open_output(output), out)
-        job = load_job(config)
+        parsed_target, job = parse_target(target), load_job(config)
         settings = job.evaluation
         source = make_label_source(label, labels, where, job)
+        file = prepare_calibration_target(open_output(output), out)
 
         def run(folder: Folder, manifest: Manifest) -> Calibration:
             with show_task("calibrating", unit="fits"):

@@ -10,6 +10,8 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.scoring.select_files import ScoringOrder, ScoringScope
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.jobs.storage.output_marker import is_output_folder
 from ragassay.pipeline.errors import ConfigError
 
 Logs = Annotated[
@@ -95,9 +97,14 @@ def make_label_source(
         labels: The option `--labels`.
         where: The options `--where`.
         job: The job, whose settings define how labels are read.
+
+    Raises:
+        ConfigError: `--labels` names an output, as if it were swapped with OUTPUT.
     """
     if label is None and labels is None:
         return None
+    if labels is not None and is_output_folder((folder := open_folder(labels)).fs, folder.root):
+        raise ConfigError(errors.LABELS_ARE_OUTPUT, labels=labels)
     config = job.evaluation
     return LabelSource(
         label or "label",
@@ -115,7 +122,7 @@ def require_label_source(label: str | None, labels: str | None, where: list[str]
     """Return the source of the labels of a command, like `make_label_source`.
 
     Raises:
-        ConfigError: No labels are named.
+        ConfigError: No labels are named, or `--labels` names an output.
     """
     source = make_label_source(label, labels, where, job)
     if source is None:

@@ -77,8 +77,11 @@ def list_faults(error: ValidationError, model: type[BaseModel]) -> list[dict[str
             location = (*location, fault["ctx"]["discriminator"].strip("'"))
             expected = fault["ctx"].get("expected_tags")
             text = f"unknown kind: give one of {expected}" if expected else "is required"
-        text = "is required" if code == "missing" else _describe_type_fault(code, fault["input"]) or text
-        text = text.replace("Input should be", "must be")
+        if code == "missing":
+            text = "is required"
+        elif type_fault := _describe_type_fault(code, fault["input"]):
+            text = type_fault + _describe_allowed(model, location)
+        text = re.sub(r"^\w+ should ", "must ", text)
         key = ".".join(map(str, _key_path(model, location))) or "job"
         result.append({**fields, "key": key, "code": code, "text": text})
     return result
@@ -90,6 +93,9 @@ _EXPECTED = {
 }  # fmt: skip
 """Beginning of a pydantic code -> the expected type in YAML's words."""
 
+_LIMITS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+_SHOWN_KEYS = 8
+
 
 def _describe_type_fault(code: str, value: Any) -> str | None:
     """Describe a value of a wrong type in YAML's words; None for other faults."""
@@ -100,6 +106,29 @@ def _describe_type_fault(code: str, value: Any) -> str | None:
     if kind not in _EXPECTED or fault not in ("type", "parsing", "attributes_type"):
         return None
     return f"must be {_EXPECTED[kind]}, not {describe_value(value)}"
+
+
+def _describe_allowed(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    """Describe what a setting may be besides its type: the keys of a mapping, or the limits and the default of a value."""
+    parents = [models for _, models, _ in _walk(model, location[:-1])][-1] if location[:-1] else {model}
+    fields = [known[name] for known in (m.model_fields for m in parents) if (name := str(location[-1])) in known]
+    if len(fields) != 1:
+        return ""
+    sections = models_in(fields[0].annotation)
+    if sections:
+        keys = list(sections.pop().model_fields) if len(sections) == 1 else []
+        more = ", …" if len(keys) > _SHOWN_KEYS else ""
+        return f": its keys are {', '.join(keys[:_SHOWN_KEYS])}{more}" if keys else ""
+    limits = [
+        f"{word} {limit:g}"
+        for constraint in fields[0].metadata
+        for name, word in _LIMITS.items()
+        if (limit := getattr(constraint, name, None)) is not None
+    ]
+    default = fields[0].default
+    if isinstance(default, str | float | int):
+        limits.append(f"the default is {yaml.safe_dump(default).split(chr(10))[0]}")
+    return f": {', '.join(limits)}" if limits else ""
 
 
 def describe_value(value: Any) -> str:

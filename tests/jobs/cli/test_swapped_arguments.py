@@ -55,6 +55,12 @@ def test_logs_in_place_of_an_output_are_recognized(command: str, logs: Path) -> 
         assert f"ragassay run {path} OUTPUT" in fails("output.is-logs", *command.split(), path)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "report", "estimate", "calibrate --target flag-f1"])
+def test_labels_and_output_that_are_swapped_are_recognized(command: str, logs: Path, output: Path) -> None:
+    text = fails("options.labels-are-output", *command.split(), next(logs.rglob("*.parquet")), "--labels", output)
+    assert f"evaluate {output} --labels FILE" in text
+
+
 def test_a_part_of_an_output_is_recognized(output: Path) -> None:
     assert f"name {output} instead" in fails("output.is-part", "report", output / "scored")
 

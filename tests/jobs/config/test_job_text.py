@@ -89,6 +89,15 @@ def test_a_fault_of_the_yaml_is_named_with_its_line(tmp_path: Path, text: str, n
         ("splitting: {pipeline: true}", "splitting.pipeline", "must be a text, not true"),
         ("members: {detectors: [{name: a, kind: a, in_ensemble: x}]}", "members.detectors.0.kind", "unknown kind: give one of"),
         ("members: {slms: [{model: a}]}", "members.slms.0.name", "is required"),
+        (
+            "verdict: {threshold: strict}",
+            "verdict.threshold",
+            "not a text: its keys are sentence, value, quantile, of, measured_on",
+        ),
+        ("runtime: {block_mib: lots}", "runtime.block_mib", "must be a number, not a text: above 0, the default is 0.5"),
+        ("verdict: {threshold: {quantile: all}}", "verdict.threshold.quantile", "not a text: at least 0, at most 1"),
+        ("escalation: {judge: gpt}", "escalation.judge", "its keys are name, "),
+        ("members: {slms: [a]}", "members.slms.0", "must be a mapping, not a text"),
     ],
 )
 def test_a_wrong_type_is_named_in_the_words_of_yaml(text: str, key: str, expected: str) -> None:
