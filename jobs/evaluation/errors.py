@@ -145,7 +145,7 @@ REPEATED_ID = Message(
 )
 TWO_ID_COLUMNS = Message(
     "labels.two-id-columns",
-    "labels {file}: the columns {first!r} and {second!r} of a line are those of different rows. Remove the wrong column",
+    "labels {file}: the columns {first!r} and {second!r} name different rows. Remove the wrong column",
 )
 NO_LABEL_COLUMN = Message(
     "labels.no-label-column",
