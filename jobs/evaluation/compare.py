@@ -105,7 +105,7 @@ def _make_frame(rows: Rows, columns: Sequence[str], has_texts: bool) -> pl.DataF
         texts = pl.DataFrame(
             {
                 "question": pl.Series(table["question"].cast(pa.string())).fill_null(""),
-                "context": pl.Series(["\x1f".join(filter(None, passages or [])) for passages in table["context"].to_pylist()]),
+                "context": _join_passages(table["context"]),
                 "response": pl.Series(table["response"].cast(pa.string())).fill_null(""),
             },
             schema=dict.fromkeys(TEXT_COLUMNS, pl.String),
@@ -117,6 +117,11 @@ def _make_frame(rows: Rows, columns: Sequence[str], has_texts: bool) -> pl.DataF
         )
     by = [pl.Series(_column(name), [value_to_text(v) for v in table[name].to_pylist()], pl.String) for name in columns]
     return frame.with_columns([series for series in by if series.name not in FRAME_SCHEMA])
+
+
+def _join_passages(contexts: pa.ChunkedArray) -> pl.Series:
+    passages = pl.Series(contexts).cast(pl.List(pl.String)).list.eval(pl.element().filter(pl.element() != ""))
+    return passages.list.join("\x1f").fill_null("")
 
 
 def _string_or_float(name: str) -> pa.DataType:
