@@ -58,7 +58,8 @@ def check_run_drift(plan: RunPlan, manifest: Manifest, results: StepResults) -> 
     has_verdicts |= results.escalated is not None and bool(results.escalated.partitions)
     if results.scored is None or not has_verdicts:
         return None
-    return check_output_drift(plan.job.verdict, manifest, plan.output)
+    known = results.fitted.scores.stats if results.fitted is not None else None  # those of complete partitions
+    return check_output_drift(plan.job.verdict, manifest, plan.output, known)
 
 
 def begin_run(plan: RunPlan, run: Run) -> Manifest:

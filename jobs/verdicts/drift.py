@@ -14,7 +14,9 @@ from ragassay.schemas.manifest import DriftCheck, Manifest, PartitionVerdicts, S
 from ragassay.schemas.stats import PartitionStats
 
 
-def check_output_drift(config: VerdictConfig, manifest: Manifest, output: Folder) -> DriftCheck:
+def check_output_drift(
+    config: VerdictConfig, manifest: Manifest, output: Folder, known: Mapping[str, PartitionStats] | None = None
+) -> DriftCheck:
     """Compare the latest partition of an output with the history before it: what `run`, `report` and `drift` show.
 
     Partitions without verdicts count on neither side.
@@ -23,12 +25,13 @@ def check_output_drift(config: VerdictConfig, manifest: Manifest, output: Folder
         config: Its `history` sets the length of the history, its `drift` the limits.
         manifest: Manifest of the output folder.
         output: The output folder, or a snapshot of it.
+        known: Path of a partition on disk -> its current statistics, which are not read again.
 
     Raises:
         OutputError: Statistics are missing or out of date.
     """
     values = {name: member.value for name, member in manifest.last_fit.members.items()} if manifest.last_fit else {}
-    stats = read_partition_stats(output, values, frozenset(manifest.finalized)) if values else {}
+    stats = read_partition_stats(output, values, frozenset(manifest.finalized), known) if values else {}
     return check_drift(config, manifest, stats)
 
 

@@ -1,5 +1,7 @@
 """Read which values an output's verdicts are made of, and the statistics of its partitions."""
 
+from collections.abc import Mapping
+
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import check_row_count
@@ -23,9 +25,18 @@ def read_member_values(manifest: Manifest) -> dict[str, str]:
 
 
 def read_partition_stats(
-    output: Folder, values: dict[str, str], names: frozenset[str] | None = None
+    output: Folder,
+    values: dict[str, str],
+    names: frozenset[str] | None = None,
+    known: Mapping[str, PartitionStats] | None = None,
 ) -> dict[str, PartitionStats]:
-    """Read the statistics of every partition with verdicts, or of those with these hive paths.
+    """Read the statistics of every partition with verdicts.
+
+    Args:
+        output: The output folder, or a snapshot of it.
+        values: Member -> kind of its value that the statistics must describe.
+        names: Hive paths of the partitions to read; None reads all.
+        known: Path of a partition on disk -> its current statistics, which are not read again.
 
     Raises:
         OutputError: Those of a partition are missing or out of date, or a run is replacing them.
@@ -34,7 +45,7 @@ def read_partition_stats(
     for partition in open_scored(output).partitions:
         if names is not None and hive_path(partition) not in names:
             continue
-        stats = read_stats(output, partition)
+        stats = (known or {}).get(partition) or read_stats(output, partition)
         if stats is None or stats.values != values:
             raise OutputError(errors.STALE_STATISTICS, partition=hive_path(partition))
         check_row_count(output, partition, sum(stats.rows.values()))

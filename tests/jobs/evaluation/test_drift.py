@@ -9,8 +9,9 @@ import pytest
 
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import earlier_partitions
-from ragassay.jobs.storage.folder import open_folder
+from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.jobs.verdicts.drift import check_drift
+from ragassay.jobs.verdicts.fit import read_stats
 from ragassay.jobs.verdicts.partition_stats import read_member_values, read_partition_stats
 from ragassay.pipeline.verdict.moments import compute_moments
 from ragassay.schemas.columns import NULL_PARTITION
@@ -116,6 +117,28 @@ def test_the_command_prints_the_comparison(scored_once: Path) -> None:
     assert not check_drift(job().verdict, manifest, read_partition_stats(folder, read_member_values(manifest))).drifted
     done = invoke("drift", scored_once, "--fail-on-drift")
     assert done.returncode == 0 and "dt=2026-11-07: none in 9 comparisons against 5 earlier partitions" in done.stdout
+
+
+def test_a_run_reads_only_the_statistics_that_it_did_not_fit(
+    without_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second day is incomplete after the last run, whose budget ends in it, and counts with its earlier verdicts."""
+    config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
+    reads: list[str] = []
+
+    def record_read(output: Folder, partition: str) -> PartitionStats | None:
+        reads.append(partition)
+        return read_stats(output, partition)
+
+    monkeypatch.setattr("ragassay.jobs.verdicts.partition_stats.read_stats", record_read)
+    for day in (1, 2, 3):
+        write_logs(tmp_path / "logs" / f"dt={day}" / "a.parquet", example_rows(30, start=100 * day))
+        invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    assert not reads
+    write_logs(tmp_path / "logs" / "dt=2" / "b.parquet", example_rows(30, start=500))
+    write_logs(tmp_path / "logs" / "dt=1" / "b.parquet", example_rows(30, start=600))
+    invoke("run", tmp_path / "logs", tmp_path / "out", "--config", config, "--budget-rows", "40")
+    assert reads == ["dt=2"] and manifest(tmp_path / "out")["runs"][-1]["drift"]["history"] == ["dt=1", "dt=2"]
 
 
 def test_drift_sets_the_exit_code(scored_once: Path, tmp_path: Path) -> None:
