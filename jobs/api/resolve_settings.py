@@ -6,21 +6,15 @@ from typing import Any
 
 from ragassay.jobs.api import errors
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.config.verdict import BUNDLED
 from ragassay.jobs.output.calibration_file import check_calibration_scores, read_calibration
 from ragassay.jobs.output.fingerprint import find_differences, find_setting, format_value, make_fingerprint
 from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.output.snapshot import read_readable_manifest
 from ragassay.jobs.scoring.frequencies import read_frequencies
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.bundled_calibration import (
-    is_fitted_for,
-    load_bundled_calibration,
-    load_bundled_detectors_calibration,
-    select_value_settings,
-)
+from ragassay.jobs.verdicts.bundled_calibration import list_bundled_calibrations, select_value_settings
 from ragassay.jobs.verdicts.languages import choose_languages
-from ragassay.jobs.verdicts.resolve_parts import name_calibration
+from ragassay.jobs.verdicts.resolve_parts import find_bundled_calibration, name_calibration
 from ragassay.jobs.verdicts.settings import resolve_standalone_settings, restore_settings
 from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
@@ -121,14 +115,11 @@ def _find_last_run(manifest: Manifest, uri: str) -> Run:
 
 def _settings_from_job(job: Job, fingerprint: dict[str, Any]) -> AnswerSettings:
     """Resolve settings from the job file and, if it fits the members, a bundled calibration."""
-    for calibration in (
-        (load_bundled_calibration(), load_bundled_detectors_calibration()) if job.verdict.calibration == BUNDLED else ()
-    ):
-        if is_fitted_for(calibration, job.members, fingerprint):
-            rows, sets = sum(calibration.rows.values()), ", ".join(calibration.rows)
-            source = f"bundled statistics, measured on {rows:,} labeled answers of public data sets ({sets}), not on your logs"
-            return _combine_parts(job, calibration, source, fingerprint)
-    return _combine_parts(job, None, "", fingerprint)
+    calibration, source = find_bundled_calibration(job, fingerprint), ""
+    if calibration is not None:
+        rows, sets = sum(calibration.rows.values()), ", ".join(calibration.rows)
+        source = f"bundled statistics, measured on {rows:,} labeled answers of public data sets ({sets}), not on your logs"
+    return _combine_parts(job, calibration, source, fingerprint)
 
 
 def _combine_parts(job: Job, calibration: Calibration | None, source: str, fingerprint: dict[str, Any]) -> AnswerSettings:
@@ -147,8 +138,9 @@ def _read_output_calibration(output: Folder, origins: Origins | None) -> Calibra
     """Read the calibration of an output's verdicts; None if there is none or it can't be read."""
     if origins is None or origins.calibration is None:
         return None
-    if origins.calibration == load_bundled_calibration().calibration_id:
-        return load_bundled_calibration()
+    for bundled in list_bundled_calibrations():
+        if origins.calibration == bundled.calibration_id:
+            return bundled
     text = output.read("calibration.json")
     try:
         calibration = Calibration.from_json(text) if text else None

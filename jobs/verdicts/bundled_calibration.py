@@ -30,12 +30,17 @@ def load_bundled_calibration() -> Calibration:
 
 @lru_cache(maxsize=1)
 def load_bundled_detectors_calibration() -> Calibration:
-    """Load the calibration of the three detectors alone, for rows that are judged one by one.
+    """Load the calibration of the three detectors alone.
 
-    It was measured with word frequencies of the row's own context. A run of the three detectors uses a quantile instead.
+    It was measured with word frequencies of each row's own context. Those of a whole log change the moments little.
     `python -m tests.benchmarks.detectors_only` makes the file.
     """
     return Calibration.from_json(DETECTORS_FILE.read_text(encoding="utf-8"))
+
+
+def list_bundled_calibrations() -> tuple[Calibration, Calibration]:
+    """List the bundled calibrations: of the default members, and of their detectors alone."""
+    return load_bundled_calibration(), load_bundled_detectors_calibration()
 
 
 def is_fitted_for(calibration: Calibration, members: MembersConfig, fingerprint: dict[str, Any]) -> bool:

@@ -8,8 +8,7 @@ from ragassay.jobs.config.splitting import ANY, SplittingConfig
 from ragassay.jobs.verdicts import errors
 from ragassay.jobs.verdicts.bundled_calibration import (
     has_same_members,
-    load_bundled_calibration,
-    load_bundled_detectors_calibration,
+    list_bundled_calibrations,
 )
 from ragassay.jobs.verdicts.resolve_parts import find_calibration
 from ragassay.pipeline.errors import OutputError
@@ -48,7 +47,7 @@ def find_measured_languages(values: Mapping[str, str], fingerprint: Mapping[str,
         values: Member of the ensemble -> kind of its value that is used.
         fingerprint: Fingerprint of the scores.
     """
-    bundled = (load_bundled_calibration(), load_bundled_detectors_calibration())
+    bundled = list_bundled_calibrations()
     return next((calibration.languages for calibration in bundled if has_same_members(calibration, values, fingerprint)), None)
 
 

@@ -21,8 +21,7 @@ from ragassay.jobs.output.calibration_file import load_calibration, make_rule
 from ragassay.jobs.verdicts import errors
 from ragassay.jobs.verdicts.bundled_calibration import (
     is_fitted_for,
-    load_bundled_calibration,
-    load_bundled_detectors_calibration,
+    list_bundled_calibrations,
 )
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import list_valid_pairs
@@ -72,9 +71,13 @@ def find_calibration(job: Job, fingerprint: dict[str, Any]) -> Calibration | Non
     path = job.verdict.calibration_file
     if path is not None:
         return load_calibration(path, fingerprint, job.members.value_kinds)
-    if job.verdict.calibration == BUNDLED and is_fitted_for(load_bundled_calibration(), job.members, fingerprint):
-        return load_bundled_calibration()
-    return None
+    return find_bundled_calibration(job, fingerprint)
+
+
+def find_bundled_calibration(job: Job, fingerprint: dict[str, Any]) -> Calibration | None:
+    """Find the bundled calibration that was fitted for exactly the job's members; None if the job wants none or none fits."""
+    bundled = list_bundled_calibrations() if job.verdict.calibration == BUNDLED else ()
+    return next((calibration for calibration in bundled if is_fitted_for(calibration, job.members, fingerprint)), None)
 
 
 def resolve_parts(job: Job, calibration: Calibration | None) -> VerdictParts:
@@ -131,7 +134,7 @@ def _sentence(config: VerdictConfig, base: Rule) -> float | None:
 
 def name_calibration(calibration: Calibration) -> str:
     """Name a calibration in words."""
-    bundled_ids = (load_bundled_calibration().calibration_id, load_bundled_detectors_calibration().calibration_id)
+    bundled_ids = {bundled.calibration_id for bundled in list_bundled_calibrations()}
     return BUNDLED_NAME if calibration.calibration_id in bundled_ids else f"calibration {calibration.calibration_id}"
 
 

@@ -294,7 +294,7 @@ def output_without_ids(tmp_path_factory: pytest.TempPathFactory) -> ScoredDatase
         ("req,label\n1,wrong\n102,correct\n999,correct\n", "req"),
         ("id,Ticket,tenant,label\n1,T01,tenant-1,wrong\n2,T12,tenant-2,correct\n3,none,,correct\n", "Ticket"),
         ("turn,partition,label\n1,dt=0,wrong\n2,dt=1,correct\n77,dt=1,correct\n", "turn"),
-        ("id,label\ndt=0/a.parquet#1,wrong\ndt=1/a.parquet#2,correct\nnone,correct\n", "id"),
+        ("id,label\ndt=0/a.parquet#2,wrong\ndt=1/a.parquet#3,correct\nnone,correct\n", "id"),
         ("ticket,req,label\nT01,1,wrong\nT12,102,correct\n,,correct\nT99,999,correct\n", "ticket"),
     ],
 )
@@ -306,7 +306,7 @@ def test_labels_are_matched_by_a_column_of_the_logs_that_differs_in_every_row(
     labels = map_response_labels(load_labels(output_without_ids, source))
     rows = output_without_ids.read_rows(["row_key", "row_id"])
     assert {row["row_id"]: labels[row["row_key"]] for _, row in rows if row["row_key"] in labels} == {
-        "dt=0/a.parquet#1": W, "dt=1/a.parquet#2": C,
+        "dt=0/a.parquet#2": W, "dt=1/a.parquet#3": C,
     }  # fmt: skip
     assert len(source.counts.unmatched) == 1
     assert f"rows by '{column}')" in next(format_label_counts(source))
