@@ -44,8 +44,8 @@ JUDGMENT_SCHEMA = pa.schema(
         ("inconsistent", pa.bool_()),
     ]
 )
-"""An explanation for a person to judge. `inconsistent` is the person's answer: true if the reason does not explain why the
-sentence is a hallucination but argues that it is none.
+"""An explanation for a person to judge. `sentence` counts from 1. `inconsistent` is the person's answer: true if the reason
+does not explain why the sentence is a hallucination but argues that it is none.
 """
 
 
@@ -238,12 +238,12 @@ def _truth_from_response(label: Label | None, sentence_count: int) -> dict[int, 
 
 
 def _read_judgments(uri: str) -> dict[tuple[RowName, str, int], bool]:
-    """Return (row, strategy, sentence) -> whether a person judged the reason inconsistent."""
+    """Return (row, strategy, sentence from 0) -> whether a person judged the reason inconsistent."""
     required = ["row_id", "strategy", "sentence", "inconsistent"]
     table = read_user_table(uri, required, " (a file that `explain --review` wrote)")
     judged = ((row, parse_truth(row["inconsistent"])) for row in table.to_pylist())
     return {
-        ((row.get("partition"), str(row["row_id"])), row["strategy"], int(row["sentence"])): inconsistent
+        ((row.get("partition"), str(row["row_id"])), row["strategy"], int(row["sentence"]) - 1): inconsistent
         for row, inconsistent in judged
         if inconsistent is not None
     }

@@ -54,7 +54,7 @@ LINE_SCHEMA = pl.Schema(
 )
 """A row of a label file. `label` is a `Label`, unsure, or null without a label."""
 
-_OTHER_COLUMNS = {*LABEL_NAMES, *_REVIEWER_NAMES, *SENTENCE_COLUMNS, *LINE_SCHEMA}
+OTHER_COLUMNS = frozenset({*LABEL_NAMES, *_REVIEWER_NAMES, *SENTENCE_COLUMNS, *LINE_SCHEMA})
 """Columns that have another meaning than ids, in lower case."""
 
 
@@ -81,7 +81,7 @@ def read_label_file(
     if not table.num_columns:
         return LINE_SCHEMA.to_frame(), None, False
     names = _index_names(table.column_names)
-    ids = find_line_ids(uri, table, names, scored, {*_OTHER_COLUMNS, source.column.lower()})
+    ids = find_line_ids(uri, table, names, scored, {*OTHER_COLUMNS, source.column.lower()})
     column = _find_label_column(uri, table, source, ids.column)
     source.counts.column, source.counts.id_column = column, ids.column
     data: dict[str, Any] = {

@@ -11,7 +11,15 @@ from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, TRL_SCHEMA, make_examp
 from ragassay.jobs.export.flagged import FLAGGED_SCHEMA, list_sentences
 from ragassay.jobs.export.pairs import PAIR_SCHEMA, make_pairs
 from ragassay.jobs.export.reviewers import TASK_SCHEMA, make_argilla_records, make_label_studio_tasks
-from ragassay.jobs.export.rows import ExportOptions, ExportTally, Row, RowReader, read_scored_rows
+from ragassay.jobs.export.rows import (
+    ExportOptions,
+    ExportTally,
+    Row,
+    RowReader,
+    find_own_columns,
+    place_own_columns,
+    read_scored_rows,
+)
 from ragassay.jobs.export.verdicts import VERDICT_SCHEMA, list_verdicts
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import verify_unchanged
@@ -34,6 +42,9 @@ class ExportFormat(StrEnum):
 
 
 TOOL_FORMATS = {ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
+TABLE_FORMATS = {ExportFormat.VERDICTS, ExportFormat.FLAGGED}
+"""Formats with the user's own columns."""
+
 REVIEW_FORMATS = {ExportFormat.VERDICTS, ExportFormat.FLAGGED, ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
 
 
@@ -74,7 +85,8 @@ def export(
     `verdicts` contains every response. `messages` and `examples` contain the supported ones. `dpo` contains a pair for each
     hallucinated response: it is rejected, and the best-scored supported response to the same question and context is chosen.
     `flagged` contains the deciding sentences of hallucinated responses, with an empty column `supported` for reviewers.
-    `label-studio` and `argilla` contain the hallucinated responses, and all their sentences as spans with RAGAssay's verdict.
+    `verdicts` and `flagged` have the user's columns after the ids. `label-studio` and `argilla` contain the hallucinated
+    responses, and all their sentences as spans with RAGAssay's verdict.
 
     Args:
         output: A finalized output folder.
@@ -94,12 +106,14 @@ def export(
     _check_options(export_format, options)
     target = prepare_new_file(dest, output)
     check_suffix(dest, (".json",) if export_format in TOOL_FORMATS else FILE_SUFFIXES)
-    read, tally = partial(read_scored_rows, open_scored(output).require_verdicts()), ExportTally()
+    scored, schema, tally = open_scored(output).require_verdicts(), _SCHEMAS[export_format], ExportTally()
+    own = find_own_columns(scored, schema) if export_format in TABLE_FORMATS else {}
+    read = partial(read_scored_rows, scored, own=own)
     made_rows = _MAKERS[export_format](read, options, tally)
     first = next(made_rows, None)
     if first is None:
         raise _nothing_to_write(output, export_format, tally)
-    written = write_rows(target, chain([first], made_rows, verify_unchanged(output)), _SCHEMAS[export_format])
+    written = write_rows(target, chain([first], made_rows, verify_unchanged(output)), place_own_columns(schema, own))
     return ExportResult(written, tally.supported, dict(tally.omitted), tally.used)
 
 

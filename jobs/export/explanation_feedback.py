@@ -151,7 +151,8 @@ def write_judgment_file(output: Folder, strategy: str, dest: str) -> int:
             for entry in entries:
                 if entry["status"] == AnswerStatus.OK:
                     text = row["sentences"][entry["sentence"]]["text"]
-                    values = {**row, **entry, "strategy": strategy, "text": text, "inconsistent": None}
+                    number = entry["sentence"] + 1
+                    values = {**row, **entry, "sentence": number, "strategy": strategy, "text": text, "inconsistent": None}
                     yield {name: values[name] for name in JUDGMENT_SCHEMA.names}
 
     return write_rows(open_folder(dest), chain(explanations(), verify_unchanged(output)), JUDGMENT_SCHEMA)

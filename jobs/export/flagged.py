@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ragassay.jobs.export.rows import NOT_SCORED, SCALARS, TEXTS, ExportOptions, ExportTally, Row, RowReader
+from ragassay.jobs.export.rows import NOT_SCORED, SCALARS, TEXTS, ExportOptions, ExportTally, Row, RowReader, make_record
 from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.pipeline.verdict.deciding import find_deciding_sentences
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
@@ -29,7 +29,7 @@ FLAGGED_SCHEMA = pa.schema(
         ("supported", pa.bool_()),
     ]
 )
-"""A deciding sentence: `sentence` counts from 0, [start, end) are characters of the response, `probability` is P(supported),
+"""A deciding sentence: `sentence` counts from 1, [start, end) are characters of the response, `probability` is P(supported),
 null without a calibration that has it, and `supported` is the reviewer's label.
 """
 
@@ -45,10 +45,10 @@ def list_sentences(read: RowReader, options: ExportOptions, tally: ExportTally) 
         for i in find_deciding_sentences(row["verdict"], row["sentences"]):
             sentence = row["sentences"][i]
             scores = {
-                "sentence": i,
+                "sentence": i + 1,
                 "sentence_score": finite_or_none(sentence["score"]),
                 "response_score": finite_or_none(row["score"]),
                 "supported": None,
             }
             values = {**row, **scores, **{name: sentence[name] for name in ("text", "start", "end", "state", "probability")}}
-            yield {name: values[name] for name in FLAGGED_SCHEMA.names}
+            yield make_record(row, values, FLAGGED_SCHEMA)

@@ -2,15 +2,17 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.output.scored_dataset import ScoredDataset, finite_or_none
-from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, SentenceState
+from ragassay.jobs.evaluation.label_file import OTHER_COLUMNS
+from ragassay.jobs.output.scored_dataset import TEXT_BATCH_ROWS, ScoredDataset, finite_or_none
+from ragassay.schemas.columns import HALLUCINATED, RESERVED_NAMES, SUPPORTED, SentenceState
 
 NOT_SCORED = "not scored"
 DOUBTFUL_SENTENCE = "doubtful sentence"
@@ -20,6 +22,9 @@ NO_CHOSEN = "no supported response to the same question and context"
 NO_REJECTED = "no hallucinated response to the same question and context"
 NOT_BEST = "not the best-scored supported response"
 SAME_TEXT = "same text as the other response"
+
+IDS = ("row_id", "partition")
+"""First columns of `verdicts` and `flagged`."""
 
 SCALARS = ["row_id", "score", "probability", "verdict", "threshold", "sentences.list.element.state", "run_id"]
 TEXTS = ["question", "context", "response"]
@@ -55,10 +60,70 @@ RowReader = Callable[[Sequence[str]], Iterator[Row]]
 """Reads the rows of `scored/` with some columns, in the same order every time."""
 
 
-def read_scored_rows(scored: ScoredDataset, columns: Sequence[str]) -> Iterator[Row]:
-    """Read the rows of `scored/`, with their partition."""
-    for file, row in scored.read_rows(columns):
-        yield {**row, "partition": file.partition_name}
+def read_scored_rows(scored: ScoredDataset, columns: Sequence[str], own: Mapping[str, pa.Field] | None = None) -> Iterator[Row]:
+    """Read the rows of `scored/`, with their partition, and under `own` the values of the user's columns.
+
+    Args:
+        scored: The rows.
+        columns: Columns to read.
+        own: The user's columns: see `find_own_columns`.
+    """
+    fields = own or {}
+    for part in scored.read_batches(list(dict.fromkeys([*columns, *fields])), TEXT_BATCH_ROWS):
+        own_values = pa.table({field.name: part.table[name].cast(field.type) for name, field in fields.items()}).to_pylist()
+        for row, values in zip(part.table.drop_columns([*fields]).to_pylist(), own_values or repeat({}), strict=False):
+            own_row = {name: finite_or_none(value) if isinstance(value, float) else value for name, value in values.items()}
+            yield {**row, "partition": part.file.partition_name, "own": own_row}
+
+
+def find_own_columns(scored: ScoredDataset, schema: pa.Schema) -> dict[str, pa.Field]:
+    """Find the user's columns that are neither nested nor binary: column -> its name and type in the export.
+
+    Dates and decimals become text. A name that means something in the export or in a label file gets the prefix `input_`.
+
+    Args:
+        scored: The rows.
+        schema: The other columns of the export.
+    """
+    kinds: dict[str, list[pa.DataType]] = {}
+    for file in scored.files:
+        for column in scored.schema_of(file):
+            if column.name not in RESERVED_NAMES:
+                kinds.setdefault(column.name, []).append(column.type)
+    taken = {*schema.names, *OTHER_COLUMNS}
+    own = {}
+    for original in [name for name, types in kinds.items() if all(map(_is_plain, types))]:
+        name = original
+        while name.strip().lower() in taken:
+            name = f"input_{name}"
+        taken.add(name.lower())
+        own[original] = pa.field(name, _find_common_type(kinds[original]))
+    return own
+
+
+def place_own_columns(schema: pa.Schema, own: Mapping[str, pa.Field]) -> pa.Schema:
+    """Return the schema of an export that begins with the ids of a row, with the user's columns after these."""
+    return pa.schema([*list(schema)[: len(IDS)], *own.values(), *list(schema)[len(IDS) :]])
+
+
+def make_record(row: Row, values: Row, schema: pa.Schema) -> Row:
+    """Make a row of an export: ids, the user's columns, then the other columns of the schema."""
+    return {**{name: values[name] for name in IDS}, **row["own"], **{name: values[name] for name in schema.names}}
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_primitive, pa.types.is_string, pa.types.is_large_string, pa.types.is_decimal, pa.types.is_null)
+    return any(check(kind) for check in checks)
+
+
+def _find_common_type(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """Return the type of a column of several files; text if there is none that JSON has."""
+    try:
+        kind = pa.unify_schemas([pa.schema([("", kind)]) for kind in kinds], promote_options="permissive").field(0).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.string()
+    is_kept = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return kind if is_kept else pa.string()
 
 
 def make_prompt(row: Row, options: ExportOptions) -> str:

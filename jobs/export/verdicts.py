@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ragassay.jobs.export.rows import TEXTS, ExportOptions, ExportTally, Row, RowReader
+from ragassay.jobs.export.rows import TEXTS, ExportOptions, ExportTally, Row, RowReader, make_record
 from ragassay.jobs.output.scored_dataset import finite_or_none
 from ragassay.pipeline.verdict.deciding import find_deciding_sentences
 from ragassay.schemas.columns import SUPPORTED
@@ -37,4 +37,4 @@ def list_verdicts(read: RowReader, options: ExportOptions, tally: ExportTally) -
         deciding = [row["sentences"][i]["text"] for i in find_deciding_sentences(row["verdict"], row["sentences"])]
         numbers = {name: finite_or_none(row[name]) for name in ("probability", "score")}
         values = {**row, **numbers, "deciding_sentences": deciding}
-        yield {name: values[name] for name in VERDICT_SCHEMA.names}
+        yield make_record(row, values, VERDICT_SCHEMA)

@@ -255,7 +255,8 @@ def read_footer(fs: pafs.FileSystem, path: str) -> Footer:
 def _first_key(metadata: pq.FileMetaData) -> int:
     keys = [number for number in range(metadata.num_columns) if metadata.schema.column(number).path == "row_key"]
     groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return min((int(group.column(keys[0]).statistics.min) for group in groups if keys), default=0)
+    statistics = [group.column(keys[0]).statistics for group in groups if keys and group.num_rows]
+    return min((int(known.min) for known in statistics), default=0)
 
 
 def read_readable_manifest(output: Folder) -> Manifest:

@@ -219,18 +219,43 @@ def test_flagged_sentences_for_reviewers(tmp_path: Path) -> None:
     assert done == ExportResult(written=4, supported=3, omitted={"supported": 3, "not scored": 1}, used=3)
     table = pq.read_table(dest)
     assert table.column_names == [
-        "row_id", "partition", "sentence", "text", "start", "end", "state", "probability", "sentence_score", "response_score",
-        "threshold", "question", "context", "response", "run_id", "supported",
+        "row_id", "partition", "tenant", "input_partition", "sentence", "text", "start", "end", "state", "probability",
+        "sentence_score", "response_score", "threshold", "question", "context", "response", "run_id", "supported",
     ]  # fmt: skip
     assert table.schema.field("supported").type == pa.bool_() and table["supported"].null_count == 4
     rows = table.to_pylist()
     assert all(r["response"][r["start"] : r["end"]] == r["text"] for r in rows)
-    assert [(r["row_id"], r["sentence"]) for r in rows] == [("b", 1), ("f", 0), ("f", 1), ("g", 0)]
+    assert [(r["row_id"], r["sentence"]) for r in rows] == [("b", 2), ("f", 1), ("f", 2), ("g", 1)]
     assert [r["state"] for r in rows] == ["flagged", "flagged", "flagged", "supported"]
     bad = {name: rows[0][name] for name in ("text", "response_score", "sentence_score", "partition", "threshold")}
     assert bad == {
         "text": " Bad.", "response_score": 0.2, "sentence_score": 0.25, "partition": "dt=2026-11-20", "threshold": 0.5,
     }  # fmt: skip
+
+
+def test_tables_have_the_users_columns_after_the_ids(tmp_path: Path) -> None:
+    """Nested columns are left out; a name that the export or a label file reads gets a prefix."""
+    own = [
+        ("tenant", pa.string()), ("at", pa.timestamp("ns", "UTC")), ("text", pa.string()), ("input_text", pa.string()),
+        ("price", pa.float64()), ("tags", pa.list_(pa.string())),
+    ]  # fmt: skip
+    values = {"tenant": "t", "at": pa.scalar(1, pa.timestamp("ns", "UTC")).value, "text": "=x", "input_text": "y"}
+    for day, price in zip(DAYS, (pa.int32(), pa.float64()), strict=True):
+        schema = scored_schema(pa.schema([(name, price if name == "price" else kind) for name, kind in own]))
+        rows = [{**row(day, 0.2), **values, "price": 3, "tags": ["a"]}]
+        folder = tmp_path / "out" / "scored" / f"dt={day}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "part-0.parquet")
+    for fmt, texts in (
+        (ExportFormat.VERDICTS, ["text", "input_text"]),
+        (ExportFormat.FLAGGED, ["input_text", "input_input_text"]),
+    ):
+        export(open_folder(str(tmp_path / "out")), str(tmp_path / f"{fmt}.jsonl"), fmt)
+        export(open_folder(str(tmp_path / "out")), str(tmp_path / f"{fmt}.csv"), fmt)
+        for record in (*lines(tmp_path / f"{fmt}.jsonl"), *read_user_table(str(tmp_path / f"{fmt}.csv")).to_pylist()):
+            assert [*record][:7] == ["row_id", "partition", "tenant", "input_at", *texts, "price"]
+            assert record["price"] in (3, "3", "3.0") and record["input_at"].startswith("1970-01-01 00:00:00.000000001")
+            assert "tags" not in record
 
 
 @pytest.mark.parametrize("fmt", [ExportFormat.MESSAGES, ExportFormat.EXAMPLES])
