@@ -106,7 +106,7 @@ def lay_out_trend(groups: Sequence[GroupCounts], events: Sequence[Event], curren
         points=points,
         line=_format_path((point.x, point.y) for point in points),
         band=_format_path([*highs, *reversed(lows)]),
-        ticks=points[::-1][::step][::-1],
+        ticks=[points[0], *points[::-1][::step][::-1][1:]],
         grid=[(share, y_of(share)) for share in _list_grid_shares(top)],
         events=list(_place_events(events, shown, xs)),
         shows_points=len(points) <= MAX_POINTS,
