@@ -79,14 +79,14 @@ def check(
         RagassayError: The answer, the job, the output or the calibration can't be used; the message states the fix.
     """
     from ragassay.jobs.api.check import check_answers
-    from ragassay.jobs.api.progress import show_progress
+    from ragassay.jobs.api.progress import show_progress_only
     from ragassay.jobs.api.select_job import select_job
 
     selected_job = select_job(job, history, fast=fast)
     columns = selected_job.input.columns
     passages = context if context is None or isinstance(context, str | Mapping) else list(context)
     answer = {columns.question: question, columns.context: passages, columns.response: response}
-    with show_progress() as progress:
+    with show_progress_only(selected_job) as progress:
         return check_answers(selected_job, [answer], history, calibration, progress.report_step)[0]
 
 
@@ -106,12 +106,13 @@ def judge(table: Frame, job: dict[str, Any] | str | None = None) -> Frame:
     """
     from ragassay.jobs.api.frames import to_arrow
     from ragassay.jobs.api.judge import judge_table
-    from ragassay.jobs.api.progress import show_progress
+    from ragassay.jobs.api.progress import show_progress_only
     from ragassay.jobs.api.select_job import select_job
 
     rows, convert_back = to_arrow(table)
-    with show_progress(rows.num_rows) as progress:
-        judged: Frame = convert_back(judge_table(select_job(job), rows, progress))
+    selected_job = select_job(job)
+    with show_progress_only(selected_job, rows.num_rows) as progress:
+        judged: Frame = convert_back(judge_table(selected_job, rows, progress))
     return judged
 
 

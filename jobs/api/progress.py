@@ -1,11 +1,14 @@
 """Show progress in a terminal or a notebook."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TextIO
 
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.display.library_log import capture_library_output, find_log, get_terminal
 from ragassay.jobs.display.visible import VisibleText
+from ragassay.pipeline.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -50,3 +53,21 @@ def show_progress(rows: int | None = None, stream: TextIO | None = None) -> Iter
             lambda text: bar.update(task, description=text),
             lambda count: bar.advance(task, count),
         )
+
+
+@contextmanager
+def show_progress_only(job: Job, rows: int | None = None) -> Iterator[Progress]:
+    """Show progress, while a log file gets what the libraries of engines print; a `ModelError` names the file.
+
+    Args:
+        job: The job; without an engine nothing is kept off the terminal.
+        rows: See `show_progress`.
+    """
+    capture = capture_library_output() if job.members.local_pools else nullcontext()
+    with capture, show_progress(rows, get_terminal()) as progress:
+        try:
+            yield progress
+        except ModelError as error:
+            if path := find_log():
+                error.add_note(f"messages of libraries: {path}")
+            raise

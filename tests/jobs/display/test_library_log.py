@@ -49,6 +49,31 @@ def test_messages_of_libraries_are_in_the_log_file_only(tmp_path: Path) -> None:
     assert all(message in log for message in MESSAGES) and "the result" not in log
 
 
+@pytest.mark.parametrize("has_engine", [True, False])
+def test_the_python_api_keeps_messages_off_the_terminal_if_the_job_has_an_engine(tmp_path: Path, has_engine: bool) -> None:
+    code = f"""
+from types import SimpleNamespace
+from ragassay.jobs.api.progress import show_progress_only
+from ragassay.pipeline.errors import Message, ModelError
+try:
+    with show_progress_only(SimpleNamespace(members=SimpleNamespace(local_pools={["pool"] if has_engine else []}))):
+        exec({NOISE!r})
+        raise ModelError(Message("model.example", "no model"))
+except ModelError as error:
+    print("the result", *getattr(error, "__notes__", []))
+"""
+    environment = {**os.environ, "RAGASSAY_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+    if has_engine:
+        (path,) = (tmp_path / "logs").glob("*.log")
+        assert (done.stdout, done.stderr) == (f"the result messages of libraries: {path}\n", "")
+        assert all(message in path.read_text() for message in MESSAGES)
+    else:
+        assert all(message in done.stdout + done.stderr for message in MESSAGES) and "the result\n" in done.stdout
+
+
 def test_an_error_of_a_model_names_the_log_file(tmp_path: Path) -> None:
     done = run(tmp_path, "fail")
     (path,) = (tmp_path / "logs").glob("*.log")
