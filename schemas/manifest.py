@@ -97,6 +97,7 @@ class ThresholdRecord:
         value: tau; None if no row has a score.
         source: Origin of tau, in words.
         calibration: Id of the calibration that provided tau; None without one.
+        probability: P(supported), 0 to 1, of a response with the score tau; None if responses have no probability.
         flagged_probability: P(supported), 0 to 1, at or below which a sentence is flagged in any response; None if sentences
             have no probability.
         doubtful_probability: P(supported), 0 to 1, at or below which a sentence is doubtful, or flagged in a hallucinated
@@ -108,6 +109,7 @@ class ThresholdRecord:
     value: float | None
     source: str
     calibration: str | None = None
+    probability: float | None = None
     flagged_probability: float | None = None
     doubtful_probability: float | None = None
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.display.drift import describe_drift
 from ragassay.jobs.display.lines import print_lines
+from ragassay.jobs.display.scores import describe_threshold
 from ragassay.jobs.display.statuses import describe_reasons
 from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
@@ -183,8 +184,8 @@ def _lines(run: Run, output: str, total: float) -> list[tuple[str, str]]:
         else:
             lines.append(("flagged", "the verdicts belong to rows that an earlier run scored: `ragassay report` counts them"))
         if run.threshold:
-            tau = run.threshold.value
-            lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold.source))
+            tau, probability, source = run.threshold.value, run.threshold.probability, run.threshold.source
+            lines.append(("threshold", source if tau is None else f"{describe_threshold(tau, probability)}: {source}"))
             lines += _sentence_lines(run.threshold, run.fit)
         lines += _fit_lines(run)
     lines += _escalation_lines(run.escalation)

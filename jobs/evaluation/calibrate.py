@@ -17,6 +17,7 @@ from ragassay.jobs.evaluation.choose_rule import (
     draw_half,
     fit_rule,
     read_stored_rule,
+    require_fit,
     split_folds,
 )
 from ragassay.jobs.evaluation.labeled_responses import LabeledResponses, fit_all_partitions, load_labeled
@@ -132,7 +133,9 @@ def calibrate(
     else:
         tau, measured_on_all = _find_threshold_without_labels(output, values, rule, target)
         measured = {**measured_on_all, **_measure_in_sample(target, scores, rows, tau)}
-    measured |= _measure_calibration_errors(rows, folds)
+    # An earlier calibration may have been fitted to these labels, so that they can't measure it.
+    before = np.full(len(rows.labels), np.nan) if require_fit(manifest).calibrated else rows.probabilities
+    measured |= _measure_calibration_errors(rows, folds, before)
     calibration = _build_calibration(manifest, target, values, rule, tau, measured)
     return replace(
         calibration,
@@ -159,33 +162,51 @@ def is_target_met(target: ThresholdTarget, measured: Mapping[str, float | None])
     return value is not None and value >= target.level
 
 
+def is_better_than_chance(measured: Mapping[str, float | None]) -> bool | None:
+    """Return whether the held-out items that a threshold selects are of the target's class more often than all held-out items
+    are; None if it could not be measured.
+    """
+    precision, rows = measured.get("held_out_precision"), measured.get("held_out_rows")
+    return None if precision is None or not rows else precision > (measured["held_out_positives"] or 0) / rows
+
+
 def require_target(calibration: Calibration, existing: str | None) -> None:
-    """Refuse a calibration that misses its target on held-out items.
+    """Refuse a calibration that misses its target on held-out items, or selects them no better than chance.
 
     Args:
         calibration: The calibration, not yet written.
         existing: Path of an older calibration, which stays as it is; None if there is none.
 
     Raises:
-        FitError: Held-out items miss the target, or too few items are labeled to hold some out.
+        FitError: Held-out items miss the target, the selected ones are no better than all, or too few items are labeled to
+            hold some out.
     """
-    if calibration.target_met is not False:
-        return
     stays = f" {existing} is an older calibration, unchanged." if existing else ""
-    target = parse_target(calibration.target)
-    value, rows = calibration.measured.get(f"held_out_{target.metric}"), calibration.measured.get("held_out_rows")
-    if rows is None:
+    target, measured = parse_target(calibration.target), calibration.measured
+    value, rows = measured.get(f"held_out_{target.metric}"), measured.get("held_out_rows")
+    hits, selected, positives = (int(measured.get(f"held_out_{name}") or 0) for name in ("hits", "selected", "positives"))
+    if calibration.target_met is False and rows is None:
         raise FitError(errors.TARGET_UNCHECKED, target=target.text, rows=sum(calibration.rows.values()), stays=stays)
-    total = calibration.measured[f"held_out_{'selected' if target.metric == 'precision' else 'positives'}"]
-    hits = calibration.measured["held_out_hits"]
-    raise FitError(
-        errors.TARGET_NOT_MET,
-        target=target.text,
-        value="nothing selected" if value is None else f"{value:.3f}",
-        hits=int(hits or 0),
-        total=int(total or 0),
-        stays=stays,
-    )
+    if calibration.target_met is False:
+        raise FitError(
+            errors.TARGET_NOT_MET,
+            target=target.text,
+            value="nothing selected" if value is None else f"{value:.3f}",
+            hits=hits,
+            total=selected if target.metric == "precision" else positives,
+            stays=stays,
+        )
+    if is_better_than_chance(measured) is False:
+        raise FitError(
+            errors.BY_CHANCE,
+            target=target.text,
+            kind=calibration.positive_class,
+            hits=hits,
+            selected=selected,
+            positives=positives,
+            rows=int(rows or 0),
+            stays=stays,
+        )
 
 
 def _check_certifiable(target: ThresholdTarget, delta: float, manifest: Manifest) -> None:
@@ -327,20 +348,18 @@ def _measure_held_out(
 
 
 def _measure_calibration_errors(
-    rows: LabeledResponses, folds: list[tuple[RuleCandidate, Ints, Ints]]
+    rows: LabeledResponses, folds: list[tuple[RuleCandidate, Ints, Ints]], before: Floats
 ) -> dict[str, float | None]:
-    """Measure the expected calibration error.
-
-    `ece_before` is that of the SLMs' own P(yes) / (P(yes) + P(no)); `ece_after` is that of the fitted map on held-out folds.
+    """Measure the expected calibration error: `ece_before` of earlier probabilities, NaN where there are none, and `ece_after`
+    of the fitted map on held-out folds.
     """
     after = np.full(len(rows.labels), np.nan)
     for candidate, train, test in folds:
         scores = apply_rule(fit_rule(candidate, rows, train), rows.sentence_values, rows.sentence_counts).response
         after[test] = predict_probabilities(fit_probability(scores[train], rows.is_correct[train]), scores[test])
-    is_measured, has_p_yes = ~np.isnan(after), ~np.isnan(rows.p_yes_shares)
-    return {
-        "ece_before": compute_calibration_error(rows.p_yes_shares[has_p_yes], rows.is_correct[has_p_yes])
-        if has_p_yes.any()
-        else None,
-        "ece_after": compute_calibration_error(after[is_measured], rows.is_correct[is_measured]) if is_measured.any() else None,
-    }
+
+    def measure(probability: Floats) -> float | None:
+        is_known = ~np.isnan(probability)
+        return compute_calibration_error(probability[is_known], rows.is_correct[is_known]) if is_known.any() else None
+
+    return {"ece_before": measure(before), "ece_after": measure(after)}

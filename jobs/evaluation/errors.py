@@ -48,6 +48,12 @@ TARGET_NOT_MET = Message(
     "TARGET NOT MET: {target}, but held-out items have {value} ({hits} of {total}). No calibration was written.{stays} Lower "
     "the target, label more items, improve the members, or write it anyway with --force",
 )
+BY_CHANCE = Message(
+    "calibrate.by-chance",
+    "NO BETTER THAN CHANCE: for {target}, {hits} of the {selected} held-out items that the threshold selects are {kind}, and "
+    "{positives} of all {rows} are. No calibration was written.{stays} Change the target, label more items, improve the "
+    "members, or write it anyway with --force",
+)
 TARGET_UNCHECKED = Message(
     "calibrate.target-unchecked",
     "TARGET NOT MET: {target} can't be checked, {rows} labeled rows are too few to hold some out. No calibration was "

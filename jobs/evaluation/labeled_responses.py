@@ -28,14 +28,14 @@ from ragassay.jobs.verdicts.partition_stats import read_partition_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import number_groups
 from ragassay.pipeline.errors import InputError
-from ragassay.pipeline.member_values import ValueKind, compute_values_from_logprobs, read_logprobs, read_members, read_scores
+from ragassay.pipeline.member_values import read_members, read_scores
 from ragassay.pipeline.text.words import collect_words, compute_context_share, extract_words
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
 from ragassay.schemas.columns import SUPPORTED, Status, is_flagged
 
 READ_COLUMNS = (
-    "row_key", "row_id", "status", "score", "threshold", "verdict", "judge_score", "question", "context", "response",
-    "sentences", "members", "language",
+    "row_key", "row_id", "status", "score", "probability", "threshold", "verdict", "judge_score", "question", "context",
+    "response", "sentences", "members", "language",
 )  # fmt: skip
 UNEQUAL_SAMPLING = "unequal inclusion probabilities"  # appended to the label column's name
 
@@ -55,7 +55,7 @@ class LabeledResponses:
         thresholds: Stored tau.
         sentence_counts: Sentences per response.
         sentence_values: Member -> a value per sentence.
-        p_yes_shares: A response's mean P(yes) / (P(yes) + P(no)) over SLMs and sentences; NaN without an SLM.
+        probabilities: Stored P(supported); NaN without one.
         whole_values: Member -> its value of the whole response; NaN if it has none.
         word_counts: Words per response.
         context_overlap: Share of a response's words that its context contains.
@@ -84,7 +84,7 @@ class LabeledResponses:
     thresholds: Floats
     sentence_counts: Ints
     sentence_values: dict[str, Floats]
-    p_yes_shares: Floats
+    probabilities: Floats
     whole_values: dict[str, Floats]
     word_counts: Floats
     context_overlap: Floats
@@ -189,7 +189,7 @@ def load_labeled(
         thresholds=collector.array("threshold"),
         sentence_counts=sentence_counts,
         sentence_values={name: collector.array(f"value {name}") for name in values},
-        p_yes_shares=collector.array("share"),
+        probabilities=collector.array("probability"),
         whole_values={name: collector.array(f"whole {name}") for name in values},
         word_counts=collector.array("words"),
         context_overlap=collector.array("overlap"),
@@ -243,10 +243,11 @@ def _collect(
     for name, array in values_by_member.items():
         collector.add_array(f"value {name}", array)
     collector.add_array("count", counts)
-    _collect_members(collector, batch, values, counts)
+    _collect_members(collector, batch, values)
     collector.add("language", table["language"].to_pylist())
     collector.add_array("score", table["score"].to_numpy())
     collector.add_array("threshold", table["threshold"].to_numpy())
+    collector.add_array("probability", table["probability"].to_numpy())
     collector.add_array("passed", pc.equal(table["verdict"], SUPPORTED).to_numpy().astype(np.float64))
     collector.add_array("judge", table["judge_score"].to_numpy())
     collector.add("key", table["row_key"].to_pylist())
@@ -280,15 +281,10 @@ def _name_groups(table: pa.Table, group_column: str | None, contexts: Sequence[S
     return [f"row {row_id}" if item is None else f"item {item}" for item, row_id in rows]
 
 
-def _collect_members(collector: _Collector, batch: pa.RecordBatch, values: dict[str, str], counts: Ints) -> None:
-    """Collect values of whole responses, and the SLMs' mean P(yes) share."""
-    shares = []
+def _collect_members(collector: _Collector, batch: pa.RecordBatch, values: dict[str, str]) -> None:
+    """Collect values of whole responses."""
     for name, member in read_members(batch, list(values)).items():
         collector.add_array(f"whole {name}", member.field("response_score").to_numpy(zero_copy_only=False))
-        if ValueKind(values[name]).is_from_logprobs:
-            share = compute_values_from_logprobs(ValueKind.P_YES_SHARE, *read_logprobs(member))
-            shares.append(np.add.reduceat(share, np.cumsum(counts) - counts) / counts)
-    collector.add_array("share", np.mean(shares, axis=0) if shares else np.full(len(counts), np.nan))
 
 
 def _check_classes(source: LabelSource, labels: Sequence[Label], collector: _Collector) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.display.drift import METRIC_WORDS, describe_drift
+from ragassay.jobs.display.scores import describe_threshold
 from ragassay.jobs.display.statuses import describe_status
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.evaluation.compare_members import MemberComparison
@@ -231,8 +232,8 @@ def _describe_threshold(data: ReportData, run: Run) -> str:
         return f"{len(data.thresholds)} thresholds, from {min(data.thresholds):.6g} to {max(data.thresholds):.6g}"
     if run.threshold is None:
         return ""
-    tau = run.threshold.value
-    return (f"{tau:.6g}, " if tau is not None else "") + run.threshold.source
+    tau, probability, source = run.threshold.value, run.threshold.probability, run.threshold.source
+    return source if tau is None else f"{describe_threshold(tau, probability)}: {source}"
 
 
 def _format_number(value: float | None) -> str:

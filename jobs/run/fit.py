@@ -17,7 +17,7 @@ from ragassay.jobs.verdicts.languages import choose_languages, refuse_unscored_l
 from ragassay.jobs.verdicts.partitions import CompletePartitions, find_partitions_without_verdicts
 from ragassay.jobs.verdicts.resolve_parts import find_calibration
 from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
-from ragassay.jobs.verdicts.threshold import add_sentence_probabilities, find_quantile_threshold
+from ragassay.jobs.verdicts.threshold import add_probabilities, find_quantile_threshold
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.schemas.manifest import Manifest, ThresholdRecord
@@ -82,7 +82,7 @@ def fit(plan: RunPlan, manifest: Manifest, scored: ScoreResult | None, console: 
     resolved = replace(resolved, settings=replace(resolved.settings, languages=languages))
     with task(console, "deciding", "threshold"):
         threshold = resolved.threshold or find_quantile_threshold(job.verdict, scores, resolved.settings)
-    threshold = add_sentence_probabilities(threshold, resolved.settings)
+    threshold = add_probabilities(threshold, resolved.settings)
     return FitResult(scores, incomplete, resolved, threshold, round(time.perf_counter() - started, 3))
 
 

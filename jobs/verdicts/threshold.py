@@ -1,4 +1,4 @@
-"""Find a threshold that is a quantile of the response scores, and the probabilities at which sentences change their state."""
+"""Find a threshold that is a quantile of the response scores, and the probabilities at which verdicts and states change."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -44,11 +44,16 @@ def find_quantile_threshold(config: VerdictConfig, scores: CompletePartitions, s
     return compute_quantile_threshold(config.threshold, count_cells)
 
 
-def add_sentence_probabilities(threshold: ThresholdRecord, settings: VerdictSettings) -> ThresholdRecord:
-    """Add P(supported) of sentences at the limits of their states, if sentences have a probability."""
-    if threshold.value is None or settings.sentence_probability is None:
+def add_probabilities(threshold: ThresholdRecord, settings: VerdictSettings) -> ThresholdRecord:
+    """Add P(supported) of a response at the threshold and of sentences at the limits of their states, where these have one."""
+    tau = threshold.value
+    if tau is None:
         return threshold
-    limits = np.array(find_sentence_limits(settings.rule, threshold.value))
+    if settings.probability is not None:
+        threshold = replace(threshold, probability=float(predict_probabilities(settings.probability, np.array(tau))))
+    if settings.sentence_probability is None:
+        return threshold
+    limits = np.array(find_sentence_limits(settings.rule, tau))
     flagged, doubtful = predict_probabilities(settings.sentence_probability, limits).tolist()
     return replace(threshold, flagged_probability=flagged, doubtful_probability=doubtful)
 

@@ -42,7 +42,7 @@ def test_the_informative_member_gets_the_weight(precise: Calibration) -> None:
     assert precise.measured["in_sample_precision"] >= 0.9  # type: ignore[operator]
     assert precise.measured["held_out_precision"] > 0.75  # type: ignore[operator]
     assert precise.rows == {"correct": DAYS * ITEMS, "partial": DAYS * ITEMS, "wrong": DAYS * ITEMS}
-    assert precise.measured["ece_after"] < 0.1 < precise.measured["ece_before"]  # type: ignore[operator]
+    assert precise.measured["ece_after"] < 0.1 and precise.measured["ece_before"] is None  # type: ignore[operator]
 
 
 def test_threshold_only_keeps_the_rule(scored_once: Path, precise: Calibration) -> None:
@@ -113,6 +113,8 @@ def test_finalize_uses_a_calibration(without_ray: None, scored: Path, precise: C
     assert correct / len(passed) == pytest.approx(precise.measured["in_sample_precision"])
     ordered = sorted(rows, key=lambda row: row["score"])
     assert all(0 <= row["probability"] <= 1 for row in rows)
+    at_threshold = record.threshold.probability
+    assert all((row["probability"] <= at_threshold) == (row["verdict"] == "hallucinated") for row in rows)
     sentences = [sentence for row in rows for sentence in row["sentences"]]  # their labels are in the logs
     assert precise.sentence_probability and all(0 <= sentence["probability"] <= 1 for sentence in sentences)
     assert [row["probability"] for row in ordered] == sorted(row["probability"] for row in rows)
@@ -179,6 +181,31 @@ def test_a_target_that_held_out_items_miss_writes_nothing(scored: Path, tmp_path
     forced = invoke(*command, "--force")
     assert forced.returncode == 0 and "TARGET NOT MET" in forced.stdout
     assert Calibration.from_json(file.read_text()).target_met is False
+
+
+def test_a_threshold_that_selects_no_better_than_chance_is_not_written(scored: Path, tmp_path: Path) -> None:
+    """The best F1 of flags on labels that contradict the scores is that of flagging all responses."""
+    rows = sorted((row["score"], row["row_id"]) for row in read_rows(scored) if row["status"] == "ok")
+    lines = [f"{row_id},{'correct' if number < len(rows) // 2 else 'wrong'}" for number, (_, row_id) in enumerate(rows)]
+    (tmp_path / "labels.csv").write_text("\n".join(["row_id,label", *lines]))
+    file = tmp_path / "new.json"
+    command = ("calibrate", scored, "--labels", tmp_path / "labels.csv", "--target", "flag-f1", "--out", file)
+    done = invoke(*command)
+    assert done.returncode == 1 and "error[calibrate.by-chance]: NO BETTER THAN CHANCE" in done.stderr and not file.exists()
+    assert "flag-f1: NO BETTER THAN CHANCE" in done.stdout and "against 0.500 of all" in done.stdout
+    assert invoke(*command, "--force").returncode == 0 and file.exists()
+
+
+def test_the_error_of_earlier_probabilities_is_measured_unless_they_were_fitted_to_labels(
+    without_ray: None, scored: Path, precise: Calibration
+) -> None:
+    path = write_calibration(precise, prepare_calibration_target(open_folder(str(scored)), None))
+    finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
+    assert run(scored, "flag-f1").measured["ece_before"] is None
+    manifest = scored / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"calibrated": true', '"calibrated": false'))
+    before = run(scored, "flag-f1").measured["ece_before"]
+    assert before is not None and 0 < before < 0.1
 
 
 def test_the_printed_command_runs_as_it_is(without_ray: None, scored: Path, tmp_path: Path) -> None:

@@ -1,0 +1,26 @@
+"""Format scores and thresholds so that they can be compared."""
+
+MAX_DIGITS = 17
+
+
+def format_both(score: float, threshold: float, digits: int = 2) -> tuple[str, str]:
+    """Format a score and its threshold with as many digits after the point as it takes to show which of them is lower.
+
+    Args:
+        score: The score.
+        threshold: The threshold.
+        digits: Minimum number of digits.
+    """
+    while score != threshold and digits < MAX_DIGITS and f"{score:.{digits}f}" == f"{threshold:.{digits}f}":
+        digits += 1
+    return f"{score:.{digits}f}", f"{threshold:.{digits}f}"
+
+
+def describe_threshold(value: float, probability: float | None) -> str:
+    """Describe the threshold of responses.
+
+    Args:
+        value: tau.
+        probability: P(supported) of a response with that score; None without one.
+    """
+    return f"{value:.6g}" + ("" if probability is None else f", which is P(supported) {probability:.3g}")
