@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ragassay.jobs.api import errors
 from ragassay.jobs.api.checked_answer import CheckedAnswer, Sentence
+from ragassay.jobs.display.scores import format_both
 from ragassay.jobs.display.visible import clip_line, make_visible
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SentenceState
@@ -137,7 +138,10 @@ def _format_scores(answer: CheckedAnswer) -> str:
     if answer.score is None:
         return answer.error or ""
     probability = "" if answer.probability is None else f", probability of being supported {answer.probability:.2f}"
-    return f"score {_format_number(answer.score)}, threshold {_format_number(answer.threshold)}{probability}"
+    if answer.threshold is None:
+        return f"score {_format_number(answer.score)}{probability}"
+    score, threshold = format_both(answer.score, answer.threshold)
+    return f"score {score}, threshold {threshold}{probability}"
 
 
 def _format_evidence(sentence: Sentence) -> list[str]:

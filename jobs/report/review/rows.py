@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ragassay.jobs.display.scores import format_both
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.report.review.sample import SampledRow
@@ -100,7 +101,10 @@ def _describe_verdict(row: Mapping[str, Any]) -> str:
     verdict = "flagged as hallucinated" if row["verdict"] == HALLUCINATED else row["verdict"]
     judge = row.get("decided_by") or ENSEMBLE
     by = "" if judge == ENSEMBLE else f" by {make_visible(judge)}"
-    return f"{verdict}{by}, score {_format_number(row['score'])} (threshold {_format_number(row['threshold'])})"
+    if row["score"] is None or row["threshold"] is None:
+        return f"{verdict}{by}, score {_format_number(row['score'])}"
+    score, threshold = format_both(row["score"], row["threshold"])
+    return f"{verdict}{by}, score {score} (threshold {threshold})"
 
 
 def _format_number(number: float | None) -> str:
