@@ -135,7 +135,7 @@ class Drift(Section):
         psi: Population stability index of a member's sentence values; 0.25 is the usual mark of a shift.
         ks: Kolmogorov-Smirnov distance of the same values, 0 to 1.
         label_mass: Change of an SLM's mean P(yes) + P(no).
-        flagged: Change of the share of responses flagged.
+        flagged: Change of the share of responses flagged; one within chance does not count.
         error_rate: Rise of the share of rows that can't be scored.
         sentences: Change of the number of sentences per response, as a fraction of the history's.
         min_sentences: With fewer sentences on either side, nothing counts as drift.

@@ -28,6 +28,11 @@ def describe_drift(check: DriftCheck) -> str:
     return f"{latest}{len(check.drifted):,} of {len(check.shifts):,} comparisons {against}: {shifts}"
 
 
+def describe_outcome(shift: Shift) -> str:
+    """Describe the outcome of a comparison."""
+    return "drifted" if shift.drifted else "within chance" if shift.distance > shift.limit else "within the limit"
+
+
 def _describe_shift(shift: Shift) -> str:
     name = METRIC_WORDS.get(shift.metric, shift.metric) + (f" of {shift.member}" if shift.member else "")
     change = ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragassay.jobs.display.address import strip_credentials
-from ragassay.jobs.display.drift import METRIC_WORDS, describe_drift
+from ragassay.jobs.display.drift import METRIC_WORDS, describe_drift, describe_outcome
 from ragassay.jobs.display.scores import describe_threshold
 from ragassay.jobs.display.statuses import describe_status
 from ragassay.jobs.display.visible import make_visible
@@ -125,6 +125,7 @@ def render_report(
             "status_words": describe_status,
             "category_words": name_category,
             "metric_words": lambda metric: METRIC_WORDS.get(metric, metric),
+            "outcome": describe_outcome,
         },
         output=strip_credentials(report.output),
         created=datetime.now(UTC).isoformat(timespec="seconds"),

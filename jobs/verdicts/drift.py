@@ -1,12 +1,13 @@
 """Compare the statistics of the latest partitions with their history."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragassay.jobs.config.verdict import Drift, VerdictConfig
 from ragassay.jobs.output.partitions import earlier_partitions, hive_path, natural_key
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.partition_stats import read_partition_stats
+from ragassay.pipeline.calibration.proportions import difference_interval, is_beyond_chance
 from ragassay.pipeline.verdict.drift import kolmogorov_smirnov_distance, population_stability_index
 from ragassay.pipeline.verdict.moments import merge_moments
 from ragassay.schemas.columns import NULL_PARTITION, Status
@@ -82,11 +83,9 @@ def _compare_partitions(
         # A run in which every row failed has no sentence: then the errors are the drift.
         return DriftCheck(*names, sentences, [errors] if errors.drifted else [], None if errors.drifted else note)
     shifts = [*_compare_members(limits, current, earlier), errors, _compare_lengths(limits, current, earlier)]
-    flagged_now, flagged_before = (
-        _flagged_share(manifest.finalized[name] for name in group if name in manifest.finalized) for group in names
+    shifts += _compare_flags(
+        limits, *([manifest.finalized[name] for name in group if name in manifest.finalized] for group in names)
     )
-    if flagged_now is not None and flagged_before is not None:
-        shifts.append(_compare("flagged", flagged_now, flagged_before, limits.flagged))
     return DriftCheck(*names, sentences, shifts, None)
 
 
@@ -142,8 +141,14 @@ def _compare(
     return Shift(metric, member, current, earlier, distance, limit, distance > limit)
 
 
-def _flagged_share(verdicts: Iterable[PartitionVerdicts]) -> float | None:
-    """Return the share of scored responses that are flagged; None without a scored response."""
-    parts = list(verdicts)
-    scored = sum(part.scored for part in parts)
-    return sum(part.flagged for part in parts) / scored if scored else None
+def _compare_flags(
+    limits: Drift, current: Sequence[PartitionVerdicts], earlier: Sequence[PartitionVerdicts]
+) -> Iterator[Shift]:
+    """Compare the share of scored responses that are flagged, where both have any. A change within chance is no drift."""
+    (flagged, scored), (flagged_before, scored_before) = (
+        (sum(part.flagged for part in parts), sum(part.scored for part in parts)) for parts in (current, earlier)
+    )
+    if scored and scored_before:
+        shift = _compare("flagged", flagged / scored, flagged_before / scored_before, limits.flagged)
+        is_beyond = is_beyond_chance(difference_interval(flagged_before, scored_before, flagged, scored))
+        yield replace(shift, drifted=shift.drifted and is_beyond)

@@ -88,6 +88,12 @@ def difference_interval(hits1: int, count1: int, hits2: int, count2: int) -> tup
     )
 
 
+def is_beyond_chance(interval: tuple[float, float]) -> bool:
+    """Return whether an interval of a difference excludes 0."""
+    low, high = interval
+    return low > 0 or high < 0
+
+
 def mcnemar_p(only_first: int, only_second: int) -> float:
     """Return the two-sided mid-p value of McNemar's test: the rows that changed are equally likely to change either way.
 

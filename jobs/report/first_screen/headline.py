@@ -8,7 +8,7 @@ from ragassay.jobs.report.counts import GroupCounts
 from ragassay.jobs.report.gather import ReportData
 from ragassay.jobs.report.wording import format_points, format_share
 from ragassay.jobs.verdicts.deciding_settings import describe_mixture
-from ragassay.pipeline.calibration.proportions import difference_interval
+from ragassay.pipeline.calibration.proportions import difference_interval, is_beyond_chance
 from ragassay.schemas.estimate import Estimate, RateRecord
 from ragassay.schemas.manifest import Manifest, Run
 
@@ -93,12 +93,11 @@ def _state_change(counts: GroupCounts, before: GroupCounts) -> Tile:
     if not (counts.scored and before.scored):
         return Tile("–", f"against {before.value}: nothing to compare")
     low, high = difference_interval(before.flagged, before.scored, counts.flagged, counts.scored)
-    is_beyond = low > 0 or high < 0
     change = counts.flagged_share - before.flagged_share
     return Tile(
         f"{format_points(change)} points",
         f"against {before.value} ({format_share(before.flagged_share)})",
-        f"{'beyond' if is_beyond else 'within'} chance: {format_points(low)} to {format_points(high)}",
+        f"{'beyond' if is_beyond_chance((low, high)) else 'within'} chance: {format_points(low)} to {format_points(high)}",
         is_notable=low > 0,
     )
 

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.markup import escape
 
-from ragassay.jobs.display.drift import METRIC_WORDS, describe_drift
+from ragassay.jobs.display.drift import METRIC_WORDS, describe_drift, describe_outcome
 from ragassay.jobs.display.text_table import (
     TextTable,
     format_number,
@@ -25,7 +25,7 @@ def print_drift(check: DriftCheck, console: Console) -> None:
             format_number(shift.history, ".4g"),
             format_number(shift.distance, ".4g"),
             format_number(shift.limit, "g"),
-            "drifted" if shift.drifted else "",
+            describe_outcome(shift),
         ]
         for shift in check.shifts
     ]

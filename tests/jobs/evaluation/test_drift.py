@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragassay.jobs.display.drift import describe_outcome
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.storage.folder import Folder, open_folder
@@ -56,6 +57,17 @@ def test_a_partition_like_its_history_has_not_drifted() -> None:
 )
 def test_only_the_metric_that_changed_drifts(latest: PartitionStats, flagged: int, metrics: set[str]) -> None:
     assert {name for name, drifted in check(latest, flagged).items() if drifted} == metrics
+
+
+def test_a_change_of_the_share_flagged_within_chance_is_no_drift() -> None:
+    """The report calls it within chance too."""
+    stats = {f"dt={d}": partition_stats(d) for d in (1, 2)}
+    few = {"dt=1": PartitionVerdicts("r", 10, 4), "dt=2": PartitionVerdicts("r", 10, 7)}
+    drift = check_drift(job().verdict, Manifest(finalized=few), stats)
+    (shift,) = (shift for shift in drift.shifts if shift.metric == "flagged")
+    assert not drift.drifted and shift.distance > shift.limit and describe_outcome(shift) == "within chance"
+    many = {"dt=1": PartitionVerdicts("r", 100, 40), "dt=2": PartitionVerdicts("r", 100, 70)}
+    assert [shift.metric for shift in check_drift(job().verdict, Manifest(finalized=many), stats).drifted] == ["flagged"]
 
 
 def test_rows_that_lost_their_score_in_finalize_count_as_errors() -> None:
