@@ -32,7 +32,7 @@ class FlagQuality:
         name: The rule that flags: the verdicts, or a trivial baseline by its name.
         flagged: Flagged rows.
         measures: precision, recall, f1 and balanced_accuracy of the flags, with 95 % intervals. precision is null if nothing is
-            flagged.
+            flagged; the others are null if everything labeled is flagged, because then nothing labeled can be missed.
     """
 
     __pydantic_config__ = RECORD_CONFIG
@@ -248,9 +248,10 @@ class Evaluation(Record):
         labels: Rows by label.
         where: Column -> value that a row must have; empty for all rows.
         excluded: Rows that `where` excludes.
-        unlabeled: Rows without a label.
-        unscored: Labeled rows that are unscorable.
-        unmatched: Labels of a file that belong to no row.
+        unlabeled: Rows that the labels do not name.
+        undecided: Scored rows in a label file without a label of the response: unsure, or labels of some sentences only.
+        unscored: Unscorable rows that the labels name.
+        unmatched: Rows of a label file that the output does not have.
         groups: Items (or contexts) that the bootstrap resamples.
         grouped_by: Column whose equal values are one item, or "context".
         resamples: Bootstrap resamples.
@@ -274,6 +275,7 @@ class Evaluation(Record):
     where: dict[str, str]
     excluded: int
     unlabeled: int
+    undecided: int
     unscored: int
     unmatched: int
     groups: int

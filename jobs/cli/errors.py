@@ -19,7 +19,7 @@ ONE_SLICE_OF_EXPLANATIONS = Message(
 )
 OPTIONS_OF_MEMBERS = Message(
     "options.of-members",
-    "--members takes --config, --label, --where, --last and --order-by and no other option; --last and --order-by need it",
+    "--members takes no option but --config, --label, --labels, --where, --last and --order-by; --last and --order-by need it",
 )
 STRATIFY_WITHOUT_SAMPLE = Message(
     "options.stratify-without-sample",

@@ -63,7 +63,7 @@ def evaluate(
     ] = False,
     members: Annotated[
         bool,
-        typer.Option("--members", help="Show instead what each member flags of the last responses; --label is optional."),
+        typer.Option("--members", help="Show instead what each member flags of the last responses; labels are optional."),
     ] = False,
     last: Annotated[
         int | None,
@@ -80,10 +80,10 @@ def evaluate(
 ) -> None:
     """Compare scores and verdicts with labels, and write OUTPUT/evaluation.json."""
     with command_console() as console:
-        if any((labels, slices, cascade, explanations, show_all)) if members else any((last, order_by)):
+        if any((slices, cascade, explanations, show_all)) if members else any((last, order_by)):
             raise ConfigError(errors.OPTIONS_OF_MEMBERS)
         if members:
-            _compare_members(output, config, label, where, last, order_by, console)
+            _compare_members(output, config, label, labels, where, last, order_by, console)
             return
         job = load_job(config)
         settings = job.evaluation
@@ -126,6 +126,7 @@ def _compare_members(
     output: str,
     config: str | None,
     label: str | None,
+    labels: str | None,
     where: list[str] | None,
     last: int | None,
     order_by: str | None,
@@ -135,7 +136,7 @@ def _compare_members(
     from ragassay.jobs.report.printed.members import print_comparison
 
     job = load_job(config)
-    source = make_label_source(label, None, None, job)
+    source = make_label_source(label, labels, None, job)
     limits, conditions = read_job_limits(config, job), parse_where(where)
 
     def run(folder: Folder, manifest: Manifest) -> MemberComparison:
@@ -150,7 +151,9 @@ def _compare_members(
                 where=conditions,
             )
 
-    print_comparison(read_output(output, run, console), console)
+    comparison = read_output(output, run, console)
+    print_label_counts(source, console)
+    print_comparison(comparison, console)
 
 
 def _evaluate_explanations(

@@ -93,6 +93,8 @@ def calibrate(
         return _build_calibration(manifest, target, values, stored, tau, measured)
 
     rows = load_labeled(output, values, source, group_column=group_column)
+    if target.metric in ("recall", "f1") and not rows.supported.any():
+        raise InputError(errors.FLAGGED_ONLY, where=source.file or source.column, rows=len(rows.labels), target=target.text)
     if delta is not None and rows.is_sampled_unequally:
         raise InputError(errors.UNEQUAL_PROBABILITIES, file=source.file)
     fitting = draw_half(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ragassay.jobs.evaluation import errors
 from ragassay.jobs.output.manifest import has_text
 from ragassay.jobs.output.partitions import hive_keys, natural_key
-from ragassay.jobs.output.scored_dataset import Rows, open_scored, value_to_text
+from ragassay.jobs.output.scored_dataset import Rows, format_conditions, open_scored, value_to_text
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.calibration.proportions import difference_interval, mcnemar_p, paired_difference_interval
 from ragassay.pipeline.errors import ConfigError
@@ -157,7 +157,7 @@ def select_sides(
     sides = first.select(first_where), (second or first).select(second_where)
     for side in sides:
         if not len(side.frame):
-            conditions = ", ".join(f"{name}={value}" for name, value in {**where, **side.where}.items())
+            conditions = format_conditions({**where, **side.where})
             raise ConfigError(errors.NO_ROW_OF_SIDE, output=side.output, conditions=conditions)
     return sides
 

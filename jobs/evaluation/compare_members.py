@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ragassay.jobs.evaluation.labels import Label, LabelSource, parse_labels
-from ragassay.jobs.output.scored_dataset import Position, ScoredDataset, open_scored
+from ragassay.jobs.evaluation import errors
+from ragassay.jobs.evaluation.label_table import load_labels, map_response_labels
+from ragassay.jobs.evaluation.labels import Label, LabelSource
+from ragassay.jobs.output.scored_dataset import Position, ScoredDataset, describe_conditions, open_scored
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.partition_stats import read_member_values
+from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.member_values import ValueKind
 from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.manifest import Manifest
 
 DEFAULT_LAST = 50
-READ_COLUMNS = ("row_id", "question", "verdict", "score", "members", "evidence")
+READ_COLUMNS = ("row_key", "row_id", "question", "verdict", "score", "members", "evidence")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class MemberFlags:
         without_value: Responses for which the member has no value.
         true_flags: Flagged responses whose label is not correct; null without labels.
         labeled_flags: Flagged responses with a label.
-        recall: Share of the incorrect labeled responses that the member flags; null if there are none.
+        recall: Share of the incorrect labeled responses that the member flags; null if there are none, or if all labeled
+            responses are flagged by the verdict, so that none that it misses is labeled.
     """
 
     name: str
@@ -99,12 +102,12 @@ def compare_members(
         manifest: Its manifest.
         last: Number of responses.
         order_by: Column whose highest values are the latest, such as a time; None takes the last rows of the last partitions.
-        source: Labels in a column of the logs, if there are any.
+        source: The labels, if there are any.
         overrides: Member -> value below which it flags, instead of the default.
         where: Column -> value, as text, that a row must have.
 
     Raises:
-        InputError: A column is missing.
+        InputError: A column is missing, or no row meets the conditions.
         OutputError: There are no verdicts.
     """
     values = read_member_values(manifest)
@@ -144,16 +147,18 @@ def _read_last_rows(
     output: Folder, last: int, order_by: str | None, source: LabelSource | None, where: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     scored = open_scored(output).require_verdicts()
-    columns = [*([source.column] if source else []), *([order_by] if order_by else [])]
-    scored.require_columns([*columns, *where])
+    scored.require_columns([*([order_by] if order_by else []), *where])
     positions = (
         list(itertools.islice(_iterate_backwards(scored, where), last))
         if order_by is None
         else _find_highest(scored, order_by, last, where)
     )
-    rows_by_number = dict(scored.read_rows_at(positions, [*READ_COLUMNS, *columns]))
+    if where and not positions:
+        raise InputError(errors.NO_ROW, output=scored.uri, where=describe_conditions(where))
+    label_of = map_response_labels(load_labels(scored, source)) if source else {}
+    rows_by_number = dict(scored.read_rows_at(positions, READ_COLUMNS))
     for row in rows_by_number.values():
-        row["label"] = parse_labels(pa.array([row[source.column]]), source)[0] if source else None
+        row["label"] = label_of.get(row["row_key"])
     return [rows_by_number[number] for number in range(len(positions))]
 
 
@@ -199,6 +204,7 @@ def _count_flags(name: str, below: float | None, rows: list[ComparedResponse]) -
     flagged = [label for flag, label in flagged_and_labels if flag]
     labeled = [label for label in flagged if label is not None]
     not_correct = [flag for flag, label in flagged_and_labels if label is not None and label is not Label.CORRECT]
+    can_miss = any(row.label is not None and not row.flags["verdict"] for row in rows)
     return MemberFlags(
         name=name,
         below=below,
@@ -206,7 +212,7 @@ def _count_flags(name: str, below: float | None, rows: list[ComparedResponse]) -
         without_value=sum(flag is None for flag, _ in flagged_and_labels),
         true_flags=sum(label is not Label.CORRECT for label in labeled) if any(row.label for row in rows) else None,
         labeled_flags=len(labeled),
-        recall=sum(bool(flag) for flag in not_correct) / len(not_correct) if not_correct else None,
+        recall=sum(bool(flag) for flag in not_correct) / len(not_correct) if not_correct and can_miss else None,
     )
 
 

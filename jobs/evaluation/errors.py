@@ -65,10 +65,7 @@ ONE_RUN = Message(
     "of its rows with --a COLUMN=VALUE --b COLUMN=VALUE",
 )
 NO_ROW_OF_SIDE = Message("compare.no-row", "{output} has no row with {conditions}: change the conditions")
-NO_ROW = Message(
-    "estimate.no-row",
-    "output {output} has no scored row to estimate from (--where excludes {excluded:,}): change --where, or score rows first",
-)
+NO_ROW = Message("evaluate.no-row", "output {output} has no scored row{where}: change --where, or score rows first")
 NO_LABEL = Message(
     "estimate.no-label",
     "labels {labels!r}: none of the {rows:,} scored responses has a label; {undecided:,} were looked at without one (unsure, "
@@ -110,6 +107,11 @@ NO_LABELED_ROW = Message(
 ONE_CLASS = Message(
     "labels.one-kind",
     "{where}: all {rows} labeled rows are {labels}. Label both correct and hallucinated rows",
+)
+FLAGGED_ONLY = Message(
+    "labels.flagged-only",
+    "{where}: all {rows} labeled rows are flagged, so {target} can't be measured. Label responses that are not flagged too, as "
+    "`ragassay review` draws them, or give a precision as the target",
 )
 OWN_COLUMN = Message("labels.own-column", "column {column!r} is written by RAGAssay: name a column with people's labels")
 COLUMN_TYPE = Message("labels.column-type", "label column {column!r} has type {type}: give booleans, 0 and 1, or {forms}")

@@ -23,7 +23,7 @@ from ragassay.jobs.evaluation.label_table import (
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import natural_key
-from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, open_scored, value_to_text
+from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, describe_conditions, open_scored, value_to_text
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.prediction_powered import (
@@ -140,7 +140,7 @@ def compute_estimate(output: Folder, source: LabelSource, slices: Sequence[str] 
     labels = load_labels(scored, source, sentences=False)
     rows = _read_rows(output, scored, source, labels, slices)
     if not rows.count:
-        raise OutputError(errors.NO_ROW, output=output.uri, excluded=rows.excluded)
+        raise OutputError(errors.NO_ROW, output=output.uri, where=describe_conditions(source.where))
     if not rows.labels:
         raise InputError(errors.NO_LABEL, labels=source.file or source.column, rows=rows.count, undecided=len(rows.undecided))
     sample, strata, weighted = _build_sample(source, rows, labels)

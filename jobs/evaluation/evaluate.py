@@ -98,6 +98,7 @@ def evaluate(
         where=dict(source.where),
         excluded=rows.excluded,
         unlabeled=rows.unlabeled,
+        undecided=rows.undecided,
         unscored=rows.unscored,
         unmatched=rows.unmatched,
         groups=int(rows.groups.max()) + 1,

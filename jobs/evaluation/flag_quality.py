@@ -58,6 +58,10 @@ def _make_table(
 ) -> FlagTable:
     flags = {name: flag_lowest(scores, int(is_flagged.sum())) for name, scores in baselines.items()}
     flags[FLAG_EVERYTHING] = np.ones(len(is_wrong), dtype=bool)
+
+    def measure(name: str, flag: Bools) -> FlagQuality:
+        return _measure_flags(name, flag, is_wrong, groups, resamples, can_miss=not is_flagged.all())
+
     return FlagTable(
         unit=unit,
         flagged_wrong=int((is_flagged & is_wrong).sum()),
@@ -66,8 +70,8 @@ def _make_table(
         passed=int((~is_flagged & ~is_wrong).sum()),
         unscorable=0,
         wrong_means=wrong_means,
-        verdicts=_measure_flags(VERDICTS, is_flagged, is_wrong, groups, resamples),
-        baselines=[_measure_flags(name, flag, is_wrong, groups, resamples) for name, flag in flags.items()],
+        verdicts=measure(VERDICTS, is_flagged),
+        baselines=[measure(name, flag) for name, flag in flags.items()],
     )
 
 
@@ -79,7 +83,10 @@ def flag_lowest(scores: Floats, count: int) -> Bools:
     return is_flagged
 
 
-def _measure_flags(name: str, is_flagged: Bools, is_wrong: Bools, groups: Ints, resamples: int) -> FlagQuality:
+def _measure_flags(
+    name: str, is_flagged: Bools, is_wrong: Bools, groups: Ints, resamples: int, *, can_miss: bool
+) -> FlagQuality:
+    """Measure flags; without `can_miss`, only their precision."""
     groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
     weights = np.ones((1, len(is_wrong)))
     values = {metric: float(value[0]) for metric, value in _compute_measures(is_flagged, is_wrong, weights).items()}
@@ -89,10 +96,11 @@ def _measure_flags(name: str, is_flagged: Bools, is_wrong: Bools, groups: Ints, 
             resampled[metric].append(value)
     measures: dict[str, MetricValue | None] = {
         "precision": _measure_share(is_wrong[is_flagged], groups[is_flagged]),
-        "recall": _measure_share(is_flagged[is_wrong], groups[is_wrong]),
+        "recall": _measure_share(is_flagged[is_wrong], groups[is_wrong]) if can_miss else None,
     }
     for metric, share in values.items():
-        measures[metric] = MetricValue(share, *percentile_interval(np.concatenate(resampled[metric])))
+        interval = percentile_interval(np.concatenate(resampled[metric]))
+        measures[metric] = MetricValue(share, *interval) if can_miss else None
     return FlagQuality(name, int(is_flagged.sum()), measures)
 
 

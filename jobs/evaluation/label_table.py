@@ -34,7 +34,8 @@ LABEL_SCHEMA = pl.Schema(
 An item is a response, if `start` and `end` are null. Otherwise it is a span: the characters [start, end) of a response. A span
 has one row per `sentence` (from 0) that it touches, plus one row whose `sentence` is null. `label` is a `Label`; null if the
 annotator looked at the item but gave none. `row_key` is null if the output has no such row, `partition` if the file names none.
-`weak` marks a model's opinions. `line_count` counts the lines on the same item.
+`weak` marks a model's opinions. `line_count` counts the lines on the same item; it is null if a response has its label from
+those of its sentences.
 """
 
 END_OF_RESPONSE = 2**40
@@ -105,6 +106,8 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
         count = len(ambiguous.join(ambiguous[:1], on=ROW_COLUMNS, how="semi", nulls_equal=True))
         row = describe_item({**ambiguous.row(0, named=True), "start": None})
         raise InputError(errors.AMBIGUOUS_ROW, file=source.file, row=row, rows=count, column="partition")
+    derived = table.filter(IS_RESPONSE, pl.col("line_count").is_null()).drop_nulls("label").unique("row_key")
+    source.counts.derived.update(derived["label"].to_list())
     unmatched = file_labels.join(table, on=join_columns, how="anti")
     source.counts.unmatched += unmatched.unique(ROW_COLUMNS, maintain_order=True)["row_id"].to_list()
     if len(unmatched) and not len(table):
@@ -202,7 +205,8 @@ def read_labels(source: LabelSource, scored: ScoredDataset | None = None) -> pl.
         correct = kept.filter(~IS_RESPONSE, IS_CORRECT.fill_null(False).all().over(ROW_COLUMNS)).unique(
             ROW_COLUMNS, keep="first", maintain_order=True
         )
-        kept = pl.concat([kept, correct.with_columns(start=pl.lit(None, pl.Int64), end=pl.lit(None, pl.Int64))])
+        no_span = {"start": pl.lit(None, pl.Int64), "end": pl.lit(None, pl.Int64), "line_count": pl.lit(None, pl.UInt32)}
+        kept = pl.concat([kept, correct.with_columns(**no_span)])
     return kept
 
 

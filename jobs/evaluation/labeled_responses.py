@@ -1,7 +1,7 @@
 """Load the labeled responses of a scored output: values, verdicts, labels, and the inputs of the baselines."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from ragassay.jobs.evaluation.label_table import (
     name_weak_labelers,
 )
 from ragassay.jobs.evaluation.labels import Label, LabelSource
-from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored, to_batch, value_to_text
+from ragassay.jobs.output.scored_dataset import ScoredDataset, describe_conditions, open_scored, to_batch, value_to_text
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.fit import fit_members
 from ragassay.jobs.verdicts.partition_stats import read_partition_stats
@@ -65,10 +65,11 @@ class LabeledResponses:
         sentence_truth: 1 supported, 0 unsupported, NaN unlabeled.
         slices: Column -> a value per response, as text.
         texts: Question, context and response, if requested.
-        unlabeled: Rows without a label.
+        unlabeled: Rows that the labels do not name.
+        undecided: Scored rows in a label file without a label of the response; see `schemas.estimate.Estimate`.
         excluded: Rows that `where` excludes.
-        unscored: Labeled rows without a score.
-        unmatched: Labels of a file that belong to no row of the output.
+        unscored: Rows without a score that the labels name.
+        unmatched: Rows of a label file that the output does not have.
         weak_labeler: The model that gave the labels; None if people did.
         is_sampled_unequally: Whether the labeled rows have different inclusion probabilities, or only some have one.
         language_counts: Labeled rows by language, without those of unknown language.
@@ -95,6 +96,7 @@ class LabeledResponses:
     slices: dict[str, list[str]]
     texts: list[tuple[str | None, list[str], str]]
     unlabeled: int
+    undecided: int
     excluded: int
     unscored: int
     unmatched: int
@@ -123,6 +125,7 @@ class _Collector:
     columns: dict[str, list[Any]] = field(default_factory=dict)
     arrays: dict[str, list[Floats]] = field(default_factory=dict)
     unlabeled: int = 0
+    undecided: int = 0
     excluded: int = 0
     unscored: int = 0
 
@@ -172,10 +175,10 @@ def load_labeled(
         group_column = "item"
     collector = _Collector()
     columns = [*READ_COLUMNS, *slices, *([group_column] if group_column else [])]
-    for table in _read_labeled_tables(scored, columns, map_response_labels(label_table), source, collector):
+    for table in _read_labeled_tables(scored, columns, label_table, source, collector):
         _collect(collector, table, values, group_column, slices, texts)
     labels: list[Label] = collector.columns.get("label", [])
-    _check_classes(source, labels, collector)
+    _check_classes(scored, source, labels, collector)
     row_keys, sentence_counts = np.array(collector.columns["key"], dtype=np.int64), collector.array("count").astype(np.int64)
     used_labels = label_table.filter(pl.col("row_key").is_in(pl.Series(row_keys).implode()))
     return LabeledResponses(
@@ -200,9 +203,10 @@ def load_labeled(
         slices={name: collector.columns.get(f"slice {name}", []) for name in slices},
         texts=collector.columns.get("texts", []),
         unlabeled=collector.unlabeled,
+        undecided=collector.undecided,
         excluded=collector.excluded,
         unscored=collector.unscored,
-        unmatched=label_table.filter(pl.col("row_key").is_null()).drop_nulls("label").n_unique(ROW_COLUMNS),
+        unmatched=label_table.filter(pl.col("row_key").is_null()).n_unique(ROW_COLUMNS),
         weak_labeler=name_weak_labelers(label_table),
         is_sampled_unequally=used_labels["inclusion_probability"].n_unique() > 1,
         language_counts=Counter(filter(None, collector.columns["language"])),
@@ -210,17 +214,21 @@ def load_labeled(
 
 
 def _read_labeled_tables(
-    scored: ScoredDataset, columns: Sequence[str], label_of: Mapping[int, Label], source: LabelSource, collector: _Collector
+    scored: ScoredDataset, columns: Sequence[str], label_table: pl.DataFrame, source: LabelSource, collector: _Collector
 ) -> Iterator[pa.Table]:
     """Read the rows that have both a label and a score, in small tables."""
+    label_of, named_keys = map_response_labels(label_table), set(label_table["row_key"].drop_nulls())
     for rows in scored.read_batches(["row_key", "status", "score", *source.where]):
-        labels = [label_of.get(key) for key in rows.table["row_key"].to_pylist()]
+        keys = rows.table["row_key"].to_pylist()
+        labels = [label_of.get(key) for key in keys]
         is_selected = rows.matches(source.where)
         is_scored = pc.and_(pc.equal(rows.table["status"], Status.OK.value), pc.is_valid(rows.table["score"])).to_numpy()
         is_labeled = np.array([label is not None for label in labels], dtype=bool) & is_selected
+        is_named = np.array([key in named_keys for key in keys], dtype=bool) & is_selected
         collector.excluded += int((~is_selected).sum())
-        collector.unlabeled += int((is_selected & ~is_labeled).sum())
-        collector.unscored += int((is_labeled & ~is_scored).sum())
+        collector.unlabeled += int((is_selected & ~is_named).sum())
+        collector.undecided += int((is_named & is_scored & ~is_labeled).sum())
+        collector.unscored += int((is_named & ~is_scored).sum())
         chosen = np.flatnonzero(is_labeled & is_scored)
         collector.add("label", [labels[i] for i in chosen])
         yield from rows.stream_columns(columns, chosen)
@@ -287,11 +295,14 @@ def _collect_members(collector: _Collector, batch: pa.RecordBatch, values: dict[
         collector.add_array(f"whole {name}", member.field("response_score").to_numpy(zero_copy_only=False))
 
 
-def _check_classes(source: LabelSource, labels: Sequence[Label], collector: _Collector) -> None:
+def _check_classes(scored: ScoredDataset, source: LabelSource, labels: Sequence[Label], collector: _Collector) -> None:
+    if not (labels or collector.unlabeled or collector.undecided or collector.unscored):
+        raise InputError(errors.NO_ROW, output=scored.uri, where=describe_conditions(source.where))
     origin = f"labels {source.file}" if source.file else f"label column {source.column!r}"
     if not labels:
         unscored_note = f"; {collector.unscored} rows have a label but no score" if collector.unscored else ""
-        raise InputError(errors.NO_LABELED_ROW, where=origin, unlabeled=collector.unlabeled, more=unscored_note)
+        unlabeled = collector.unlabeled + collector.undecided
+        raise InputError(errors.NO_LABELED_ROW, where=origin, unlabeled=unlabeled, more=unscored_note)
     label_counts = Counter(labels)
     if Label.CORRECT not in label_counts or len(label_counts) == 1:
         raise InputError(errors.ONE_CLASS, where=origin, rows=len(labels), labels=", ".join(label_counts))

@@ -57,6 +57,7 @@ class LabelCounts:
         id_column: Column of a file by which its lines were matched with rows.
         responses: Label -> responses, unsure included.
         sentences: Label -> sentences, unsure included.
+        derived: Label -> responses that get it from the labels of their sentences.
         unlabeled: Rows of a file without a value.
         unknown: Value that is not a label -> rows.
         unreadable: Why rows of a file can't be read.
@@ -68,6 +69,7 @@ class LabelCounts:
     id_column: str = ""
     responses: Counter[str] = field(default_factory=Counter)
     sentences: Counter[str] = field(default_factory=Counter)
+    derived: Counter[str] = field(default_factory=Counter)
     unlabeled: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)

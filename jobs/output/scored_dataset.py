@@ -397,6 +397,16 @@ def value_to_text(value: Any) -> str:
     return value.date().isoformat() if hasattr(value, "date") else str(value)
 
 
+def format_conditions(where: Mapping[str, str]) -> str:
+    """Format conditions as text, as for `--where`."""
+    return ", ".join(f"{name}={value}" for name, value in where.items())
+
+
+def describe_conditions(where: Mapping[str, str]) -> str:
+    """Describe conditions for a message: a clause, or nothing without conditions."""
+    return f" where {format_conditions(where)}" if where else ""
+
+
 def _hash_ids(ids: pa.ChunkedArray) -> Any:
     import polars as pl
 

@@ -14,6 +14,7 @@ from ragassay.jobs.evaluation.evaluate import evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import has_text
 from ragassay.jobs.output.partitions import hive_keys
+from ragassay.jobs.output.scored_dataset import format_conditions
 from ragassay.jobs.report import errors
 from ragassay.jobs.report.first_screen.events import Event
 from ragassay.jobs.report.gather import Selection, gather_partition_data, gather_report_data
@@ -97,8 +98,7 @@ class ReportMaker:
         with show_task("reading", total=manifest.count_scored_rows().total(), unit="rows"):
             data = gather_report_data(snapshot, self._selection)
         if options.where and not data.counts.rows:
-            conditions = ", ".join(f"{name}={value}" for name, value in options.where.items())
-            raise InputError(errors.REPORT_NO_ROW, output=snapshot.address, where=conditions)
+            raise InputError(errors.REPORT_NO_ROW, output=snapshot.address, where=format_conditions(options.where))
         with show_task("evaluating", unit="steps"):
             evaluation = self._evaluate()
         self.report = Report(
@@ -111,7 +111,7 @@ class ReportMaker:
             estimate=self._read_estimate(),
             evaluation=evaluation,
             comparison=compare_members(
-                snapshot, manifest, source=in_logs, overrides=options.limits, where=options.where
+                snapshot, manifest, source=options.source, overrides=options.limits, where=options.where
             ) if len(values) > 1 else None,
         )  # fmt: skip
 

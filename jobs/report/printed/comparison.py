@@ -11,6 +11,7 @@ from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.display.statuses import describe_reasons
 from ragassay.jobs.display.text_table import TextTable, format_number, print_table
 from ragassay.jobs.display.visible import clip_line
+from ragassay.jobs.output.scored_dataset import format_conditions
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.storage.write_rows import write_rows
 from ragassay.schemas.comparison import ChangedRow, ComparedSide, PairedRate, RunComparison, ShareDifference
@@ -92,7 +93,7 @@ def _list_sides(comparison: RunComparison) -> Iterator[tuple[str, str]]:
     if comparison.overall is not None and comparison.all_rows and (comparison.first.unmatched or comparison.second.unmatched):
         yield "all rows", f"{_describe_all_rows(comparison, comparison.all_rows)}, as of different rows"
     if comparison.where:
-        conditions = ", ".join(f"{name}={value}" for name, value in comparison.where.items())
+        conditions = format_conditions(comparison.where)
         yield "only", f"{conditions}; {comparison.excluded:,} other rows excluded"
     yield "in brackets", "95 % confidence intervals (Newcombe), p by McNemar's test (mid-p)"
 

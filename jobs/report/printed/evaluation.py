@@ -51,7 +51,8 @@ def describe_evaluation(evaluation: Evaluation) -> str:
     text = (
         f"{evaluation.label}: {sum(evaluation.labels.values()):,} labeled responses ({labels}) of {evaluation.groups:,} "
         f"different {evaluation.grouped_by}s; "
-        f"{evaluation.unlabeled:,} rows without a label, {evaluation.unscored:,} labeled rows that are unscorable."
+        f"{evaluation.unlabeled:,} rows without a label, {evaluation.undecided:,} looked at without getting one, "
+        f"{evaluation.unscored:,} labeled rows that are unscorable."
     )
     if evaluation.unmatched:
         text += f" {evaluation.unmatched:,} labels of the file match no row of this output."

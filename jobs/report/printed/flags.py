@@ -17,7 +17,7 @@ MEASURES = {"precision": "precision", "recall": "recall", "f1": "F1", "balanced_
 def print_flags(table: FlagTable, console: Console) -> None:
     """Print the two sentences, then the tables."""
     console.print(Text(describe_flags(table), style="bold"), soft_wrap=False)
-    console.print(Text(f"{describe_classes(table)} {describe_baseline(table)}"), soft_wrap=False)
+    console.print(Text(f"{describe_classes(table)} {describe_baseline(table)}".rstrip()), soft_wrap=False)
     console.print()
     for part in make_flag_tables(table):
         print_table(part, console)
@@ -30,6 +30,8 @@ def describe_flags(table: FlagTable) -> str:
     hits = f"Of {flagged:,} flagged {table.unit}, {table.flagged_wrong:,} {verb} {name}."
     if not flagged:
         hits = f"None of the labeled {table.unit} is flagged."
+    if not table.missed + table.passed:
+        return f"{hits} No other {table.unit} are labeled, so recall can't be measured."
     return f"{hits} It missed {table.missed:,} of {wrong:,} {name} ones."
 
 
@@ -44,7 +46,9 @@ def describe_classes(table: FlagTable) -> str:
 
 
 def describe_baseline(table: FlagTable) -> str:
-    """Compare F1 of the verdicts with that of the best trivial baseline that flags as many rows."""
+    """Compare F1 of the verdicts with that of the best trivial baseline that flags as many rows; nothing without F1."""
+    if table.verdicts.measures["f1"] is None:
+        return ""
     best = max((quality for quality in table.baselines if quality.name != FLAG_EVERYTHING), key=_get_f1)
     return f"F1 of the verdicts is {_get_f1(table.verdicts):.2f}; as many flags by the {best.name} have {_get_f1(best):.2f}."
 
@@ -88,7 +92,7 @@ def _format_measures(quality: FlagQuality) -> Iterator[str]:
 def format_interval(measure: MetricValue | None) -> str:
     """Format a value from 0 to 1 with its interval, to two digits."""
     if measure is None:
-        return "none"
+        return "n.a."
     interval = f" [{measure.low:.2f}–{measure.high:.2f}]" if measure.low is not None and measure.high is not None else ""
     return f"{measure.value:.2f}{interval}"
 

@@ -24,8 +24,8 @@ def format_label_counts(source: LabelSource) -> Iterator[str]:
     counts = source.counts
     matched = f", rows by {counts.id_column!r}" if counts.id_column not in ("", "row_id") else ""
     origin = f"column {counts.column!r}" + (f" of {source.file}{matched}" if source.file else "")
-    levels = [("responses", counts.responses), ("sentences", counts.sentences)]
-    levels = [(name, counter) for name, counter in levels if counter] or levels[:1]
+    by_level = {"responses": counts.responses, "sentences": counts.sentences, "responses, by their sentences": counts.derived}
+    levels = [(name, counter) for name, counter in by_level.items() if counter] or [("responses", counts.responses)]
     for number, (name, counter) in enumerate(levels):
         listed = ", ".join(f"{counter[label]:,} {label}" for label in LABEL_ORDER)
         yield f"{'' if number else 'labels':8}{name}: {listed}" + ("" if number else f" ({origin})")

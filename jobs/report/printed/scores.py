@@ -27,6 +27,9 @@ from ragassay.schemas.evaluation import Comparison, Difference, Evaluation, Metr
 
 HEADLINE_LINES = 10
 LABEL_WIDTH = 40
+FEWER_ROWS = "*"
+"""Mark of a difference over fewer rows, where the ensemble has another AUROC than over all."""
+
 CASCADE, LENGTH, OVERLAP = "cascade", "length", "overlap"
 
 
@@ -42,8 +45,9 @@ SHORT_NAMES = {
 
 @dataclass(frozen=True)
 class _ScoreLevel:
-    """Responses or sentences: AUROC of each score, and its difference from the ensemble's."""
+    """Responses or sentences: their number, AUROC of each score, and its difference from the ensemble's over rows of both."""
 
+    rows: int
     aurocs: Mapping[str, MetricValue]
     differences: Mapping[str, Difference]
 
@@ -72,11 +76,12 @@ def make_headline(evaluation: Evaluation, width: int) -> tuple[list[str], TextTa
         evaluation: The evaluation.
         width: Columns of the terminal.
     """
-    lines = textwrap.wrap(_describe_basis(evaluation), width)
-    lines = [*lines[:1], *([shorten(" ".join(lines[1:]), width)] if lines[1:] else [])]
     levels = {"responses": _make_level(evaluation, evaluation.comparisons[-1])}
     if evaluation.sentences is not None:
         levels["sentences"] = _make_level(evaluation, evaluation.sentences)
+    has_fewer_rows = any(item.rows < level.rows for level in levels.values() for item in level.differences.values())
+    lines = textwrap.wrap(_describe_basis(evaluation, has_fewer_rows=has_fewer_rows), width)
+    lines = [*lines[:1], *([shorten(" ".join(lines[1:]), width)] if lines[1:] else [])]
     responses = levels["responses"]
     names = [name for name in responses.aurocs if name not in (ENSEMBLE, LENGTH, OVERLAP)]
     names.sort(key=lambda name: (name.endswith(ALONE_SUFFIX), -_difference_of(responses, name)))  # the judges, then the members
@@ -94,21 +99,24 @@ def make_headline(evaluation: Evaluation, width: int) -> tuple[list[str], TextTa
     return lines, TextTable("", ["AUROC", *(f"{name}, against ensemble" for name in levels)], rows)
 
 
-def _describe_basis(evaluation: Evaluation) -> str:
+def _describe_basis(evaluation: Evaluation, *, has_fewer_rows: bool) -> str:
     labels = ", ".join(f"{n:,} {label}" for label, n in sorted(evaluation.labels.items()))
     excluded = [
         (evaluation.unlabeled, "rows without a label"),
+        (evaluation.undecided, "looked at without getting one"),
         (evaluation.unscored, "labeled but unscorable"),
         (evaluation.unmatched, "labels that match no row"),
         (evaluation.excluded, "rows excluded by --where"),
     ]
     counts = "".join(f"; {number:,} {description}" for number, description in excluded if number)
-    return f"{shorten(to_one_line(evaluation.label), LABEL_WIDTH)}: {labels}; --all prints the rest{counts}"
+    note = f"; {FEWER_ROWS} only over rows with both scores" if has_fewer_rows else ""
+    return f"{shorten(to_one_line(evaluation.label), LABEL_WIDTH)}: {labels}; --all prints the rest{note}{counts}"
 
 
 def _make_level(evaluation: Evaluation, comparison: Comparison) -> _ScoreLevel:
     """Collect the headline's scores, by short names."""
     return _ScoreLevel(
+        max(line.rows for line in comparison.scores),
         {key: line.measures["auroc"] for line in comparison.scores if (key := _short_name(line.name)) and line.measures},
         {key: item for item in evaluation.differences.get(comparison.name, []) if (key := _short_name(item.name))},
     )
@@ -137,7 +145,7 @@ def _format_score(level: _ScoreLevel, name: str) -> str:
     if difference is None:
         return f"{auroc.value:.3f}"
     interval = "" if difference.low is None else f" [{difference.low:+.2f} to {difference.high:+.2f}]"
-    return f"{auroc.value:.3f}  {difference.value:+.3f}{interval}"
+    return f"{auroc.value:.3f}  {difference.value:+.3f}{FEWER_ROWS if difference.rows < level.rows else ''}{interval}"
 
 
 def _format_range(level: _ScoreLevel, names: list[str]) -> str:

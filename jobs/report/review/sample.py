@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.output.scored_dataset import Position, Rows, ScoredDataset, open_scored
+from ragassay.jobs.output.scored_dataset import Position, Rows, ScoredDataset, describe_conditions, open_scored
 from ragassay.jobs.report import errors
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats
@@ -101,8 +101,7 @@ def draw_sample(
         _keep_lowest(lowest, strata, _make_candidates(batch, table, seed), size)
     if not counts:
         uniqueness = " whose id is unique in its partition, as labels need" if ambiguous else ""
-        condition_text = f" where {_format_conditions(conditions)}" if conditions else ""
-        raise InputError(errors.REVIEW_NO_ROW, output=output.uri, which=uniqueness, where=condition_text)
+        raise InputError(errors.REVIEW_NO_ROW, output=output.uri, which=uniqueness, where=describe_conditions(conditions))
     if size < len(counts):
         raise ConfigError(errors.SAMPLE_TOO_SMALL, strata=len(counts), minimum=len(counts))
     sizes = allocate_rows(size, counts)
@@ -211,7 +210,3 @@ def _keep_lowest(
             added.setdefault(stratum, []).append(candidate)
     for stratum, new_candidates in added.items():
         lowest[stratum] = heapq.nsmallest(size, [*lowest.get(stratum, []), *new_candidates])
-
-
-def _format_conditions(where: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in where.items())

@@ -164,12 +164,24 @@ def test_calibrate_reads_reviewed_sentences(scored: Path, tmp_path: Path) -> Non
     filled = table.set_column(table.schema.get_field_index("supported"), "supported", pa.array(verdicts))
     pq.write_table(filled, tmp_path / "reviewed.parquet")
     done = invoke(
-        "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target", "flag-recall>=0.8",
-        "--out", tmp_path / "c.json", "--force",
+        "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target",
+        "flag-precision>=0.5", "--out", tmp_path / "c.json", "--force",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "expected calibration error" in done.stdout and f"--calibration {tmp_path}/c.json" in done.stdout.replace("\n", " ")
     assert json.loads((tmp_path / "c.json").read_text())["label"] == "supported"
+    source = LabelSource("supported", file=str(tmp_path / "reviewed.parquet"))
+    for target in ("flag-recall>=0.8", "supported-f1"):
+        with raises("labels.flagged-only", target=target):
+            run(scored, target, source)
+    evaluated = invoke("evaluate", scored, "--labels", tmp_path / "reviewed.parquet")
+    assert "No other responses are labeled, so recall can't be measured." in evaluated.stdout
+    assert "No other sentences are labeled, so recall can't be measured." in evaluated.stdout
+    flags = json.loads((scored / "evaluation.json").read_text())["flags"]["verdicts"]["measures"]
+    assert flags["precision"] and not flags["recall"] and not flags["f1"] and not flags["balanced_accuracy"]
+    assert "labels  sentences: " in evaluated.stdout and "responses, by their sentences: " in evaluated.stdout
+    members = invoke("evaluate", scored, "--members", "--labels", tmp_path / "reviewed.parquet")
+    assert members.returncode == 0 and "responses, by their sentences: " in members.stdout
 
 
 def test_a_target_that_held_out_items_miss_writes_nothing(scored: Path, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.evaluation.estimate import estimate
+from ragassay.jobs.evaluation.evaluate import evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.review.rows import read_page_rows
 from ragassay.jobs.report.review.sample import draw_sample
 from ragassay.jobs.storage.folder import open_folder
@@ -107,9 +109,14 @@ def test_labels_that_do_not_count_are_reported(scored: Path, rows: list[dict[str
         {"row_id": "nobody", "label": "unsure"},
         {"row_id": "nobody2", "partition": "dt=2026-11-02", "label": "supported"},
     ]
-    result = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
+    folder, source = open_folder(str(scored)), write(tmp_path / "r.jsonl", lines)
+    result = estimate(folder, source)
     assert (result.overall.labels, result.undecided, result.labeled_unscored) == (30, 11, 1)
     assert (result.unmatched, result.repeated) == (2, 2)
+    evaluation = evaluate(folder, read_manifest(folder), source, resamples=0)  # the same account of the same file
+    assert sum(evaluation.labels.values()) == result.overall.labels
+    assert (evaluation.undecided, evaluation.unscored, evaluation.unmatched) == (11, 1, 2)
+    assert evaluation.unlabeled == len(read_rows(scored)) - 30 - 11 - 1
     assert any("11 responses were looked at without getting a label" in note for note in result.notes)
     assert [part.labels for part in result.partitions] == [30, 0, 0, 0, 0, 0] and result.partitions[1].powered is None
 
@@ -128,7 +135,7 @@ def test_unusable_labels_are_refused(scored: Path, rows: list[dict[str, Any]], t
         estimate(folder, write(path, [{**line, PROBABILITY: chance, "reviewer": f"{chance}"} for chance in (0.1, 0.2)]))
     with raises("output.no-column", column="team"):
         estimate(folder, write(path, lines_of(rows)), ["team"])
-    with raises("estimate.no-row"):
+    with raises("evaluate.no-row"):
         estimate(folder, LabelSource("label", where={"dt": "1999-01-01"}))
 
 

@@ -109,6 +109,17 @@ def test_labels_may_cover_a_part_of_the_rows(scored: Path, tmp_path: Path) -> No
     assert sum(evaluation.labels.values()) == 90 and evaluation.unlabeled == 3 * DAYS * ITEMS + DAYS - 90
 
 
+def test_members_are_compared_with_the_labels_of_a_file(scored: Path, tmp_path: Path) -> None:
+    rows = [row for row in read_rows(scored) if row["status"] == "ok"]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,grade", *(f"{row['row_id']},{row['label']}" for row in rows)]))
+    of_column, of_file = (
+        invoke("evaluate", scored, "--members", *options).stdout
+        for options in (("--label", "label"), ("--labels", tmp_path / "labels.csv"))
+    )
+    assert "labels  responses: 120 correct, 120 wrong, 120 partial" in of_file
+    assert of_column.partition("flags of each member")[2] == of_file.partition("flags of each member")[2] != ""
+
+
 def test_a_label_must_match_one_row(scored: Path, tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
@@ -132,6 +143,10 @@ def test_where_selects_rows(scored_once: Path) -> None:
     evaluation = run(scored_once, LabelSource("label", where={"dt": "2026-11-03"}))
     assert evaluation.labels == {"correct": ITEMS, "partial": ITEMS, "wrong": ITEMS}
     assert evaluation.excluded == (DAYS - 1) * (3 * ITEMS + 1) and evaluation.unscored == 1
+    with raises("evaluate.no-row", where=" where dt=1999-01-01"):
+        run(scored_once, LabelSource("label", where={"dt": "1999-01-01"}))
+    done = invoke("evaluate", scored_once, "--members", "--where", "dt=1999-01-01")
+    assert done.returncode == 1 and "error[evaluate.no-row]" in done.stderr and "where dt=1999-01-01" in done.stderr
     with raises("output.no-column", column="split"):
         run(scored_once, LabelSource("label", where={"split": "train"}))
 

@@ -42,7 +42,16 @@ def all_commands(output: Path, *, label: str = "label") -> dict[str, tuple[int, 
     few = write_job(output.parent / "few.yaml", evaluation={"resamples": 2})
     commands: dict[str, tuple[str, ...]] = {
         "no labels": ("--out", str(output.parent / "r.html")),
-        "calibrate": ("--label", label, "--target", "supported-f1", "--threshold-only", "--out", str(output.parent / "c.json")),
+        "calibrate": (
+            "--label",
+            label,
+            "--target",
+            "supported-f1",
+            "--threshold-only",
+            "--force",
+            "--out",
+            str(output.parent / "c.json"),
+        ),
         "flagged": ("--target", "flagged=0.1", "--out", str(output.parent / "d.json")),
         "mean": ("--target", "mean", "--out", str(output.parent / "e.json")),
         "members": ("--members", "--label", label),

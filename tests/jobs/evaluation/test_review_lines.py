@@ -134,7 +134,7 @@ def test_evaluate_reads_review_lines(scored: Path, tmp_path: Path) -> None:
     )
     folder = open_folder(str(scored))
     evaluation = evaluate(folder, read_manifest(folder), source, resamples=0)
-    assert evaluation.labels == {"correct": 30, "wrong": 60} and evaluation.unmatched == 1
+    assert evaluation.labels == {"correct": 30, "wrong": 60} and evaluation.unmatched == 2
     assert (
         evaluation.sentences is not None and evaluation.sentences.positives + evaluation.sentences.negatives == 90
     )  # two for every second response

@@ -95,6 +95,15 @@ def test_the_headline_matches_the_rows(evaluation: Evaluation, scored_once: Path
     assert f"a by {of_a - ensemble:.3f}, significant" in lines[-1]  # b is noise, and the ensemble contains it
 
 
+def test_a_difference_over_fewer_rows_is_marked(evaluation: Evaluation) -> None:
+    """The ensemble's AUROC over these rows is not the printed one, so the difference of the printed ones is another."""
+    name = evaluation.comparisons[-1].name
+    fewer = [replace(item, rows=item.rows - 4) if item.name == "a alone" else item for item in evaluation.differences[name]]
+    lines = printed(replace(evaluation, differences={**evaluation.differences, name: fewer}))
+    assert "* only over rows with both scores" in lines[0]
+    assert [cells(line)[0] for line in lines[1:] if "*" in line] == ["a"] and "*" not in "".join(printed(evaluation))
+
+
 @pytest.mark.parametrize("width", [80, 100, 200])
 @pytest.mark.parametrize("more", [0, 3, 40])
 def test_no_line_is_too_wide_for_any_names(evaluation: Evaluation, width: int, more: int) -> None:
