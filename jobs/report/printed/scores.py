@@ -109,7 +109,7 @@ def _describe_basis(evaluation: Evaluation, *, has_fewer_rows: bool) -> str:
         (evaluation.excluded, "rows excluded by --where"),
     ]
     counts = "".join(f"; {number:,} {description}" for number, description in excluded if number)
-    note = f"; {FEWER_ROWS} only over rows with both scores" if has_fewer_rows else ""
+    note = f"; {FEWER_ROWS} over rows with both scores" if has_fewer_rows else ""
     return f"{shorten(to_one_line(evaluation.label), LABEL_WIDTH)}: {labels}; --all prints the rest{note}{counts}"
 
 
