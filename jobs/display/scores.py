@@ -23,4 +23,4 @@ def describe_threshold(value: float, probability: float | None) -> str:
         value: tau.
         probability: P(supported) of a response with that score; None without one.
     """
-    return f"{value:.6g}" + ("" if probability is None else f", which is P(supported) {probability:.3g}")
+    return f"{value:.6g}" + ("" if probability is None else f", which is P(supported) {probability:.3f}")
