@@ -50,9 +50,8 @@ TARGET_NOT_MET = Message(
 )
 BY_CHANCE = Message(
     "calibrate.by-chance",
-    "NO BETTER THAN CHANCE: for {target}, {hits} of the {selected} held-out items that the threshold selects are {kind}, and "
-    "{positives} of all {rows} are. No calibration was written.{stays} Change the target, label more items, improve the "
-    "members, or write it anyway with --force",
+    "NO BETTER THAN CHANCE: {hits} of the {selected} held-out items that {target} selects are {kind}, and {positives} of all "
+    "{rows}. No calibration was written.{stays} Change the target, label more items, or write it anyway with --force",
 )
 TARGET_UNCHECKED = Message(
     "calibrate.target-unchecked",
@@ -110,8 +109,8 @@ ONE_CLASS = Message(
 )
 FLAGGED_ONLY = Message(
     "labels.flagged-only",
-    "{where}: all {rows} labeled rows are flagged, so {target} can't be measured. Label responses that are not flagged too, as "
-    "`ragassay review` draws them, or give a precision as the target",
+    "{where}: all {rows} labeled rows are flagged, so {target} can't be measured. Label others too (`ragassay review`), or set "
+    "a target of precision",
 )
 OWN_COLUMN = Message("labels.own-column", "column {column!r} is written by RAGAssay: name a column with people's labels")
 COLUMN_TYPE = Message("labels.column-type", "label column {column!r} has type {type}: give booleans, 0 and 1, or {forms}")
