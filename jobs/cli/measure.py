@@ -343,6 +343,7 @@ def agreement(
         list[str],
         typer.Argument(metavar="FILE...", help="Labels of two reviewers or more, as for --labels."),
     ],
+    config: Config = None,
     output: Annotated[
         str | None,
         typer.Option("--output", metavar="OUTPUT", help="Output folder to read: the reviewed texts come from there."),
@@ -363,8 +364,12 @@ def agreement(
         if out:
             check_suffix(out)
         file = prepare_new_file(out, open_output(output) if output else None) if out else None
-        reviewers, sources = (
-            read_output(output, lambda folder, _: read_reviewers(files, folder), console) if output else read_reviewers(files)
+        job = load_job(config)
+        sources = [require_label_source(None, path, None, job) for path in files]
+        reviewers = (
+            read_output(output, lambda folder, _: read_reviewers(sources, folder), console)
+            if output
+            else read_reviewers(sources)
         )
         for source in sources:
             print_label_counts(source, console)

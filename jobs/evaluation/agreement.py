@@ -59,24 +59,24 @@ class ReviewerPair:
     agreement: PairAgreement | None
 
 
-def read_reviewers(files: Sequence[str], output: Folder | None = None) -> tuple[dict[str, ReviewerLabels], list[LabelSource]]:
+def read_reviewers(sources: Sequence[LabelSource], output: Folder | None = None) -> dict[str, ReviewerLabels]:
     """Read the latest label that each reviewer gives each item.
 
     If several files name the same reviewer, the file name is added. A reviewer without a name has that of the file.
 
     Args:
-        files: Files of labels; see `jobs.evaluation.label_file`.
+        sources: Files of labels. Their counts get what was understood.
         output: The reviewed output; None if it is not known.
 
     Returns:
-        Reviewer -> labels; and what was understood of each file.
+        Reviewer -> labels.
 
     Raises:
         InputError: A file can't be read, or there are fewer than two reviewers.
     """
     files_read: list[tuple[str, str, ReviewerLabels]] = []
-    sources = [LabelSource("label", file=file, finds_column=True) for file in files]
-    for source, file in zip(sources, files, strict=True):
+    for source in sources:
+        file = source.file or ""
         lines, _, _ = read_label_file(file, source, open_scored(output) if output else None)
         labeled = keep_latest_labels(lines).drop_nulls("label")
         for level, counter in (("responses", source.counts.responses), ("sentences", source.counts.sentences)):
@@ -89,8 +89,8 @@ def read_reviewers(files: Sequence[str], output: Folder | None = None) -> tuple[
     reviewers = {name if names.count(name) == 1 else f"{name} ({file})": labels for name, file, labels in files_read}
     if len(reviewers) < 2:
         message = f"only {', '.join(reviewers)} has labels" if reviewers else "no reviewer has labels"
-        raise InputError(errors.ONE_REVIEWER, files=", ".join(files), reviewers=message)
-    return reviewers, sources
+        raise InputError(errors.ONE_REVIEWER, files=", ".join(source.file or "" for source in sources), reviewers=message)
+    return reviewers
 
 
 def compare_reviewers(reviewers: Mapping[str, ReviewerLabels]) -> list[ReviewerPair]:

@@ -38,6 +38,8 @@ _REVIEWER_NAMES = ("reviewer", "labeled_by", "annotator")
 SHOWN_ONLY = "sentence_score"
 """Column of a file with flagged sentences only (`export --format flagged`): reviewers did not see the others."""
 
+SPANS_TYPE = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
+
 LINE_SCHEMA = pl.Schema(
     {
         "partition": pl.String(),
@@ -210,14 +212,28 @@ def _read_lists(uri: str, table: pa.Table, source: LabelSource, names: Mapping[s
     name = names.get(source.sentence_column or "sentence_labels")
     if name is None or pa.types.is_null(table[name].type):
         return None
-    column = table[name]
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        try:
-            values = [None if not text else json.loads(text) for text in column.to_pylist()]
-            column = pa.array(values)
-        except (ValueError, pa.ArrowException) as error:
-            raise InputError(errors.NO_SENTENCE_LABELS, column=name) from error
+    column = parse_sentence_labels(table[name], name)
     return pl.Series(column) if pa.types.is_list(column.type) or pa.types.is_large_list(column.type) else None
+
+
+def parse_sentence_labels(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa.ChunkedArray:
+    """Parse a column of JSON, as in CSV, into lists of structs. A column of another type stays as it is.
+
+    Raises:
+        InputError: A text is not JSON, or of another shape than the others.
+    """
+    if not is_text(column.type):
+        return column
+    try:
+        lists = pa.array([None if not text else json.loads(text) for text in column.to_pylist()])
+        return lists.cast(SPANS_TYPE) if lists.type in (pa.null(), pa.list_(pa.null())) else lists
+    except (ValueError, pa.ArrowException) as error:
+        raise InputError(errors.NO_SENTENCE_LABELS, column=name) from error
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column contains text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _read_export(uri: str) -> tuple[pa.Table, list[str]]:

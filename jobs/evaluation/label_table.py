@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ragassay.jobs.display.quoted import MAX_ID_CHARS, quote_value
 from ragassay.jobs.evaluation import errors
-from ragassay.jobs.evaluation.label_file import LINE_SCHEMA, describe_item, read_label_file
+from ragassay.jobs.evaluation.label_file import LINE_SCHEMA, describe_item, is_text, parse_sentence_labels, read_label_file
 from ragassay.jobs.evaluation.labels import (
     MIN_UNDERSTOOD_SHARE,
     SENTENCE_COLUMNS,
@@ -237,7 +237,7 @@ def _read_log_labels(rows: Rows, source: LabelSource, sentence_column: str | Non
     columns = {"row_key": rows.table["row_key"].to_numpy(), "label": labels, "start": None, "end": None}
     frame = pl.DataFrame(columns, schema={name: LABEL_SCHEMA[name] for name in columns}).with_row_index("row")
     listed = (
-        [_list_sentence_labels(frame, pl.Series(rows.table[sentence_column]))]
+        [_list_sentence_labels(frame, pl.Series(parse_sentence_labels(rows.table[sentence_column], sentence_column)))]
         if sentence_column and rows.table[sentence_column].null_count < len(rows)
         else []
     )
@@ -313,11 +313,22 @@ def _find_sentence_column(scored: ScoredDataset, source: LabelSource) -> str | N
     return source.sentence_column or next(usable, None)
 
 
+def _parse_first(scored: ScoredDataset, column: str) -> pa.Array:
+    """Parse the first text of a column of sentence labels; null if it is no JSON."""
+    texts = (text for rows in scored.read_batches([column]) for text in rows.table[column].to_pylist() if text)
+    try:
+        return parse_sentence_labels(pa.array([next(texts, None)], pa.string()), column)
+    except InputError:
+        return pa.nulls(1)
+
+
 def _has_spans(scored: ScoredDataset, column: str) -> bool:
-    """Return whether a column is a list of structs with integer start and end in every file that has it."""
+    """Return whether a column is a list of structs with integer start and end, or JSON of it, in every file that has it."""
     for schema in set(map(scored.schema_of, scored.files)):
         if column in schema.names:
             column_type = schema.field(column).type
+            if is_text(column_type):
+                column_type = _parse_first(scored, column).type
             if not (pa.types.is_list(column_type) or pa.types.is_large_list(column_type)) or not pa.types.is_struct(
                 column_type.value_type
             ):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from tests.jobs.conftest import invoke, read_rows
+from tests.jobs.conftest import invoke, read_rows, write_job
 from tests.raises import fails
 
 S, U, N = "supported", "unsupported", "unsure"
@@ -41,6 +41,19 @@ def test_agreement_prints_kappa_and_writes_disagreements(scored: Path, tmp_path:
         row["labels"] == {"ana": WORDS[first[row["row_id"]]], "ben": WORDS[second[row["row_id"]]]} for row in disagreements
     )
     assert all(row["text"] == response[row["row_id"]] and row["partition"] == day for row in disagreements)
+
+
+def test_reviewers_files_are_read_like_other_labels(tmp_path: Path) -> None:
+    """With the job's encoding of CSV files, and its meaning of true."""
+    config = write_job(tmp_path / "job.yaml", input={"csv_encoding": "cp1252"}, evaluation={"true_means": "hallucinated"})
+    for name, second in (("ana", "true"), ("ben", "wrong")):
+        (tmp_path / f"{name}.csv").write_bytes(
+            f"row_id,label,reviewer\nr1,correct,{name} Müller\nr2,{second},\n".encode("cp1252")
+        )
+    files = (tmp_path / "ana.csv", tmp_path / "ben.csv")
+    assert "ana: correct, ben: wrong" in invoke("agreement", *files).stdout
+    done = invoke("agreement", *files, "--config", config)
+    assert "Müller" in done.stdout and "ben: wrong" not in done.stdout, done.stderr
 
 
 def test_every_pair_of_reviewers_is_compared(tmp_path: Path) -> None:

@@ -139,6 +139,24 @@ def test_a_label_must_match_one_row(scored: Path, tmp_path: Path) -> None:
         run(scored, LabelSource("review", file=str(path)))
 
 
+def test_sentence_labels_of_the_logs_may_be_json(scored: Path) -> None:
+    """A log in CSV has no lists."""
+    expected = run(scored, LabelSource("label"))
+    for file in (scored / "scored").rglob("*.parquet"):
+        table = pq.read_table(file, partitioning=None)
+        texts = [None if value is None else json.dumps(value) for value in table["spans"].to_pylist()]
+        pq.write_table(table.set_column(table.schema.get_field_index("spans"), "spans", pa.array(texts, pa.string())), file)
+    as_json = run(scored, LabelSource("label"))
+    assert as_json.sentence_flags is not None and as_json.sentence_flags == expected.sentence_flags
+    for file in (scored / "scored").rglob("*.parquet"):  # a text that happens to have the name
+        table = pq.read_table(file, partitioning=None)
+        texts = ["see the notes"] * len(table)
+        pq.write_table(table.set_column(table.schema.get_field_index("spans"), "spans", pa.array(texts)), file)
+    assert run(scored, LabelSource("label")).sentence_flags is None
+    with raises("labels.no-sentence-labels"):
+        run(scored, LabelSource("label", sentence_column="spans"))
+
+
 def test_where_selects_rows(scored_once: Path) -> None:
     evaluation = run(scored_once, LabelSource("label", where={"dt": "2026-11-03"}))
     assert evaluation.labels == {"correct": ITEMS, "partial": ITEMS, "wrong": ITEMS}
