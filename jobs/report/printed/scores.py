@@ -45,9 +45,9 @@ SHORT_NAMES = {
 
 @dataclass(frozen=True)
 class _ScoreLevel:
-    """Responses or sentences: their number, AUROC of each score, and its difference from the ensemble's over rows of both."""
+    """Responses or sentences: rows and AUROC of each score, and its difference from the ensemble's over rows of both."""
 
-    rows: int
+    rows: Mapping[str, int]
     aurocs: Mapping[str, MetricValue]
     differences: Mapping[str, Difference]
 
@@ -79,7 +79,7 @@ def make_headline(evaluation: Evaluation, width: int) -> tuple[list[str], TextTa
     levels = {"responses": _make_level(evaluation, evaluation.comparisons[-1])}
     if evaluation.sentences is not None:
         levels["sentences"] = _make_level(evaluation, evaluation.sentences)
-    has_fewer_rows = any(item.rows < level.rows for level in levels.values() for item in level.differences.values())
+    has_fewer_rows = any(_has_fewer_rows(level, name) for level in levels.values() for name in level.differences)
     lines = textwrap.wrap(_describe_basis(evaluation, has_fewer_rows=has_fewer_rows), width)
     lines = [*lines[:1], *([shorten(" ".join(lines[1:]), width)] if lines[1:] else [])]
     responses = levels["responses"]
@@ -116,7 +116,7 @@ def _describe_basis(evaluation: Evaluation, *, has_fewer_rows: bool) -> str:
 def _make_level(evaluation: Evaluation, comparison: Comparison) -> _ScoreLevel:
     """Collect the headline's scores, by short names."""
     return _ScoreLevel(
-        max(line.rows for line in comparison.scores),
+        {key: line.rows for line in comparison.scores if (key := _short_name(line.name))},
         {key: line.measures["auroc"] for line in comparison.scores if (key := _short_name(line.name)) and line.measures},
         {key: item for item in evaluation.differences.get(comparison.name, []) if (key := _short_name(item.name))},
     )
@@ -128,6 +128,11 @@ def _short_name(name: str) -> str | None:
 
 def _display_name(key: str, width: int) -> str:
     return shorten(key.removesuffix(ALONE_SUFFIX).removesuffix(", whole response"), width)
+
+
+def _has_fewer_rows(level: _ScoreLevel, name: str) -> bool:
+    """Return whether a difference is over fewer rows than the printed AUROC of the score or of the ensemble."""
+    return level.differences[name].rows < max(level.rows[name], level.rows[ENSEMBLE])
 
 
 def _difference_of(level: _ScoreLevel, name: str) -> float:
@@ -145,7 +150,7 @@ def _format_score(level: _ScoreLevel, name: str) -> str:
     if difference is None:
         return f"{auroc.value:.3f}"
     interval = "" if difference.low is None else f" [{difference.low:+.2f} to {difference.high:+.2f}]"
-    return f"{auroc.value:.3f}  {difference.value:+.3f}{FEWER_ROWS if difference.rows < level.rows else ''}{interval}"
+    return f"{auroc.value:.3f}  {difference.value:+.3f}{FEWER_ROWS if _has_fewer_rows(level, name) else ''}{interval}"
 
 
 def _format_range(level: _ScoreLevel, names: list[str]) -> str:
