@@ -6,6 +6,7 @@ RagassayError              exit code 1; its text states the problem and the reme
 ├── OutputError            the output folder is in use, is not an output folder, or has another fingerprint
 │   ├── OutputInUse        another command writes to it
 │   └── OutputRewritten    a partition was replaced while it was read, or waits for an interrupted run to resume
+├── InstallError           a package of an extra is not installed; the text names the extra
 ├── ModelError             a model can't be found or loaded, or has no single-token yes or no
 ├── StageError             a stage of a plan reads or writes a column that does not match the other stages
 ├── FitError               mu and sigma can't be fitted (no scores, or sigma = 0)
@@ -115,6 +116,10 @@ class ModelError(RagassayError):
     """A model can't be found or used."""
 
 
+class InstallError(RagassayError):
+    """A package of an extra is not installed."""
+
+
 class StageError(RagassayError):
     """A stage of a plan reads or writes a column that does not match the other stages."""
 
@@ -135,6 +140,9 @@ class BalanceError(RagassayError):
     """Rows in differ from rows out."""
 
 
+PACKAGE_MISSING = Message(
+    "install.missing", '{owner} needs {packages}, not installed here: pip install "ragassay[{extra}]"{advice}'
+)
 MEMBER_KIND = Message(
     "output.member-kind",
     "member {member!r} is {kind} in these scores and {expected} in the job file: change the member's section in the job file",

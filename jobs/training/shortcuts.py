@@ -8,10 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GroupKFold
 
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.text.words import collect_words, compute_context_share, extract_words
@@ -30,6 +26,10 @@ def predict_from_statement(statements: Sequence[str], supported: Sequence[bool],
     Returns:
         Probabilities of shape (statements,), 0 to 1.
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold
+
     truth, predictions = np.array(supported), np.zeros(len(statements))
     texts = np.array(statements, dtype=object)
     for train, test in GroupKFold(FOLDS).split(texts, groups=groups):
@@ -55,6 +55,8 @@ def render_table(rows: pl.DataFrame) -> str:
     Args:
         rows: Columns `source`, `context`, `statement`, `supported`.
     """
+    from sklearn.metrics import roc_auc_score
+
     lines = ["| source | statements | supported | statement alone | shorter | words in context |", "| --- |" + " --- |" * 5]
     unique_rows = rows.unique(["source", "statement", "supported"], maintain_order=True)
     for name, part in [*unique_rows.group_by("source", maintain_order=True), (("all",), unique_rows)]:

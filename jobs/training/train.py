@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
-from sklearn.utils import compute_class_weight
 
 from ragassay.jobs.training.examples import ContextGroup
 from ragassay.pipeline.token_tree.tree import build_tree
@@ -186,6 +184,7 @@ def measure_held_out(
 ) -> tuple[float, float]:
     """Return the mean loss per label and the AUROC of the log-odds on held-out groups."""
     import torch
+    from sklearn.metrics import roc_auc_score
 
     total, count, values, truth = 0.0, 0, [], []
     model.eval()
@@ -234,6 +233,8 @@ def _pack_groups(groups: Sequence[ContextGroup], limit: int) -> Iterator[list[Co
 
 def _compute_class_weights(units: Sequence[LabeledExample]) -> tuple[float, float]:
     """Return weights that give both classes the same total."""
+    from sklearn.utils import compute_class_weight
+
     truth, counts = [unit.supported for unit in units], [unit.weight for unit in units]
     yes, no = compute_class_weight("balanced", classes=np.array([True, False]), y=truth, sample_weight=counts)
     return float(yes), float(no)

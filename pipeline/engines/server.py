@@ -22,6 +22,7 @@ from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.settings import EngineSettings
 from ragassay.pipeline.engines.text_protocol import Messages, TextEngine
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.install import require_packages
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
@@ -57,6 +58,7 @@ class ServerSettings(EngineSettings):
             needs at least 1.
     """
 
+    PACKAGES: ClassVar[tuple[str, ...]] = ("openai",)
     EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = EngineSettings.EXCLUDED_FROM_IDENTITY | {
         "api_key_env", "concurrency", "requests_per_minute", "timeout_seconds", "retries",
     }  # fmt: skip
@@ -199,6 +201,7 @@ def send_chats(
     key = read_api_key(endpoint)
     if not chats:
         return []
+    require_packages(("openai",), f"Server {hide_secrets(str(endpoint.server.base_url))}")
     from openai import DefaultHttpxClient, OpenAI
 
     server = endpoint.server

@@ -7,10 +7,10 @@ import numpy as np
 
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.packages import require_packages
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, resolve_window
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
+from ragassay.pipeline.install import require_packages
 from ragassay.pipeline.listener import report_answered
 
 TOKENS_PER_BATCH = 8192

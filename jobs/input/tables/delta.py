@@ -17,12 +17,13 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import inspect_files
 from ragassay.jobs.input.parquet import open_parquet
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.input.tables.libraries import import_library, library_uri, storage_options
+from ragassay.jobs.input.tables.libraries import library_uri, storage_options
 from ragassay.jobs.input.tables.projected import CHANGE_COLUMN, INSERT_CHANGE, ProjectedView, project_file
 from ragassay.jobs.input.tables.since import AddedFiles, FileAtVersion, ListRuns, find_start_version
 from ragassay.jobs.input.types import to_plain
 from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError
+from ragassay.pipeline.install import import_package
 from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.source import SourceTable
 
@@ -68,8 +69,8 @@ def list_delta_files(folder: Folder, source: InputConfig, runs: ListRuns) -> Log
     Raises:
         InputError: The table can't be read: an unsupported feature, a rewrite, or missing files.
     """
-    delta = import_library("deltalake", f"the Delta table {folder.address}")
-    exceptions = import_library("deltalake.exceptions", f"the Delta table {folder.address}")
+    delta = import_package("deltalake", f"the Delta table {folder.address}")
+    exceptions = import_package("deltalake.exceptions", f"the Delta table {folder.address}")
 
     def open_version(version: int | None) -> Any:
         try:

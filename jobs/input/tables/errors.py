@@ -68,10 +68,6 @@ UNREADABLE_LANCE = Message(
     "Lance dataset {table} can't be read{at}: {reason}. Read another version with input.version, or continue after another "
     "one with input.since",
 )
-LIBRARY_MISSING = Message(
-    "input.library-missing",
-    "{need} needs a library that is not installed ({library}): pip install ragassay[tables]",
-)
 REPLACED_FILES = Message(
     "input.replaced-files",
     "{kind} table {table}: version {version} ({reason}) replaced files that may be scored already, and its new rows can't "

@@ -14,10 +14,11 @@ from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import inspect_files
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.input.tables.libraries import iceberg_properties, import_library
+from ragassay.jobs.input.tables.libraries import iceberg_properties
 from ragassay.jobs.input.tables.projected import project_file
 from ragassay.jobs.input.tables.since import AddedFiles, FileAtVersion, ListRuns, find_start_version
 from ragassay.pipeline.errors import InputError
+from ragassay.pipeline.install import import_package
 from ragassay.schemas.columns import NULL_PARTITION
 from ragassay.schemas.source import SourceTable
 
@@ -46,7 +47,7 @@ def open_catalog(name: str, properties: Mapping[str, str]) -> tuple[Any, str]:
     catalog, _, identifier = name.partition("/")
     if "." not in identifier:
         raise InputError(errors.NO_ICEBERG_NAME, name=name)
-    catalog_module = import_library("pyiceberg.catalog", f"the Iceberg table {name}")
+    catalog_module = import_package("pyiceberg.catalog", f"the Iceberg table {name}")
     try:
         return catalog_module.load_catalog(catalog or None, **{**_ARROW_IO, **properties}), identifier
     except Exception as error:  # any error of its database or server
@@ -83,14 +84,14 @@ class _IcebergReader:
         self.row_group_sizes = [scan.rows or 0]
 
     def read_batches(self, row_group: int, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        static = import_library("pyiceberg.table", "an Iceberg table").StaticTable
+        static = import_package("pyiceberg.table", "an Iceberg table").StaticTable
         table = static.from_metadata(self._scan.metadata, dict(self._scan.properties))
         scan = table.scan(snapshot_id=self._scan.snapshot)
         (task,) = [task for task in scan.plan_files() if task.file.file_path == self._scan.path]
         schema = table.schema()
         selected = schema if columns is None else schema.select(*(name for name in columns if name in schema.column_names))
-        arrow_module = import_library("pyiceberg.io.pyarrow", "an Iceberg table")
-        everything = import_library("pyiceberg.expressions", "an Iceberg table").AlwaysTrue()
+        arrow_module = import_package("pyiceberg.io.pyarrow", "an Iceberg table")
+        everything = import_package("pyiceberg.expressions", "an Iceberg table").AlwaysTrue()
         for batch in arrow_module.ArrowScan(table.metadata, table.io, selected, everything).to_record_batches([task]):
             for start in range(0, batch.num_rows, max_rows):
                 yield batch.slice(start, max_rows)
@@ -142,7 +143,7 @@ def _load_table(uri: str, properties: Mapping[str, str]) -> Any:
     try:
         if uri.startswith(SCHEME):
             return catalog.load_table(identifier)
-        static = import_library("pyiceberg.table", f"the Iceberg table {uri}").StaticTable
+        static = import_package("pyiceberg.table", f"the Iceberg table {uri}").StaticTable
         address, _, query = uri.partition("?")
         return static.from_metadata(address, {**_ARROW_IO, **iceberg_properties(query), **properties})
     except InputError:
@@ -178,7 +179,7 @@ class _IcebergFiles:
 
     def __init__(self, table: Any, name: str) -> None:
         self._table, self._name = table, name
-        self._columns = pa.schema(import_library("pyiceberg.io.pyarrow", name).schema_to_pyarrow(table.schema()))
+        self._columns = pa.schema(import_package("pyiceberg.io.pyarrow", name).schema_to_pyarrow(table.schema()))
         self._stores: set[tuple[str, str]] = set()
         self.list_files = cache(self._list_files)
 
@@ -199,7 +200,7 @@ class _IcebergFiles:
 
     def list_changes(self, snapshot: Any) -> tuple[list[LogFile], list[str]]:
         """Return the files that a snapshot added, and the paths of the files that it removed."""
-        manifest = import_library("pyiceberg.manifest", self._name)
+        manifest = import_package("pyiceberg.manifest", self._name)
         added, removed = [], []
         for part in snapshot.manifests(self._table.io):
             if part.added_snapshot_id != snapshot.snapshot_id or part.content != manifest.ManifestContent.DATA:

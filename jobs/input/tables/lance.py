@@ -13,10 +13,11 @@ from pyarrow import fs as pafs
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.input.tables.libraries import import_library, library_uri, storage_options
+from ragassay.jobs.input.tables.libraries import library_uri, storage_options
 from ragassay.jobs.input.tables.since import AddedFiles, ListRuns, find_start_version
 from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError
+from ragassay.pipeline.install import import_package
 from ragassay.schemas.source import SourceTable
 
 VERSIONS_FOLDER = "_versions"
@@ -47,7 +48,7 @@ class LanceFragment:
     @contextmanager
     def open(self, fs: pafs.FileSystem, path: str) -> Iterator["_LanceReader"]:
         """Open the fragment."""
-        lance = import_library("lance", f"the Lance dataset {self.uri}")
+        lance = import_package("lance", f"the Lance dataset {self.uri}")
         dataset = lance.dataset(self.uri, version=self.version, storage_options=dict(self.options) or None)
         yield _LanceReader(dataset.get_fragment(self.number), self.rows)
 
@@ -106,7 +107,7 @@ class _LanceVersions:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._lance = import_library("lance", f"the Lance dataset {folder.address}")
+        self._lance = import_package("lance", f"the Lance dataset {folder.address}")
         self._options = storage_options(folder)
         self.list_files = lru_cache(_CACHED_VERSIONS)(self._list_files)
 

@@ -1,31 +1,11 @@
-"""Import the libraries of table formats, and translate addresses and options for them."""
+"""Translate addresses and options for the libraries of table formats."""
 
-import importlib
 import os
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ragassay.jobs.input.tables import errors
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.errors import InputError
 
 _DELTA_AND_LANCE_OPTIONS = {"endpoint_override": "aws_endpoint", "region": "aws_region"}
-
-
-def import_library(name: str, purpose: str) -> Any:
-    """Import a library of a table format.
-
-    Args:
-        name: Name of its module.
-        purpose: What it is needed for, for the message.
-
-    Raises:
-        InputError: The library is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(errors.LIBRARY_MISSING, need=purpose, library=error.name) from error
 
 
 def library_uri(folder: Folder) -> str:

@@ -14,15 +14,15 @@ from rich.console import Console
 from ragassay.jobs.config.integrations import OpenLineage
 from ragassay.jobs.display.address import format_server, hide_secrets, strip_credentials
 from ragassay.jobs.input.files import Logs
-from ragassay.jobs.input.tables.libraries import import_library
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import Folder, open_folder
-from ragassay.pipeline.errors import InputError, RagassayError
+from ragassay.pipeline.errors import InputError, InstallError, RagassayError
+from ragassay.pipeline.install import import_package
 from ragassay.schemas.manifest import Run
 
 TIMEOUT_SECONDS = 5.0  # seconds
 _RETRY = {"total": 1, "read": 1, "connect": 1, "backoff_factor": 0.1}
-_PURPOSE = "sending OpenLineage events"
+_PURPOSE = "`integrations.openlineage`"
 _PRODUCER = "urn:ragassay"
 _VARIABLE = "OPENLINEAGE_URL"
 
@@ -45,7 +45,7 @@ def send_run_events(
         A function that takes the run's record at the end; COMPLETE contains its counts.
 
     Raises:
-        InputError: The job file names a server, but the client is not installed.
+        InstallError: The job file names a server, but the client is not installed.
     """
     emitter = _make_emitter(settings, step, logs, output, run, console)
     if emitter is None:
@@ -73,10 +73,10 @@ def _make_emitter(
         return None
     try:
         return _RunEventEmitter(url, format_server(url), settings, step, logs, output, run, console)
-    except (InputError, ValueError) as error:
+    except (InputError, InstallError, ValueError) as error:
         if settings.url:
             raise
-        reason = f"{error}" if isinstance(error, InputError) else f"{_VARIABLE} {error}"
+        reason = f"{error}" if isinstance(error, RagassayError) else f"{_VARIABLE} {error}"
         console.print(f"warning: no OpenLineage events are sent for this run: {reason}", markup=False)
         return None
 
@@ -93,9 +93,9 @@ class _RunEventEmitter:
         run: Run,
         console: Console,
     ) -> None:
-        self._events = import_library("openlineage.client.event_v2", _PURPOSE)
-        self._facets = import_library("openlineage.client.facet_v2", _PURPOSE)
-        client = import_library("openlineage.client", _PURPOSE)
+        self._events = import_package("openlineage.client.event_v2", _PURPOSE)
+        self._facets = import_package("openlineage.client.facet_v2", _PURPOSE)
+        client = import_package("openlineage.client", _PURPOSE)
         transport: dict[str, Any] = {"type": "http", "url": url, "timeout": TIMEOUT_SECONDS, "retry": _RETRY}
         if key := os.environ.get("OPENLINEAGE_API_KEY"):
             transport["auth"] = {"type": "api_key", "api_key": key}
@@ -104,7 +104,7 @@ class _RunEventEmitter:
         name = settings.job or f"ragassay.{PurePosixPath(output.root).name}"
         self._job = self._events.Job(hide_secrets(settings.namespace), hide_secrets(f"{name}.{step}"))
         self._has_warned = False
-        ids = import_library("openlineage.client.uuid", _PURPOSE)
+        ids = import_package("openlineage.client.uuid", _PURPOSE)
         self._id = str(ids.generate_static_uuid(datetime.fromisoformat(run.started), f"{output.address}#{run.run_id}".encode()))
 
     def set_final_run(self, run: Run) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.integrations.publish import errors
 from ragassay.pipeline.errors import ConfigError, PublishError
+from ragassay.pipeline.install import require_packages
 
 TIMEOUT_SECONDS = 60.0  # per request
 MAX_TRIES = 10
@@ -142,6 +143,7 @@ class ToolClient:
             per_second: Maximum requests per second; None sets no limit.
             report: Called with a message about each long wait.
         """
+        require_packages(("httpx2",), "`ragassay publish`")
         import httpx2
 
         self._client = httpx2.Client(

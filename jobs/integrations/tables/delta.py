@@ -5,11 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.input.tables.libraries import import_library, library_uri, storage_options
+from ragassay.jobs.input.tables.libraries import library_uri, storage_options
 from ragassay.jobs.integrations.tables import errors
 from ragassay.jobs.integrations.tables.table_partitions import OUTPUT_COLUMN, PARTITION_COLUMN
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.install import import_package
 
 
 class DeltaTarget:
@@ -23,8 +24,8 @@ class DeltaTarget:
         """
         self.uri = folder.address
         self._folder = folder
-        self._delta = import_library("deltalake", f"the Delta table {folder.address}")
-        self._errors = import_library("deltalake.exceptions", f"the Delta table {folder.address}")
+        self._delta = import_package("deltalake", f"the Delta table {folder.address}")
+        self._errors = import_package("deltalake.exceptions", f"the Delta table {folder.address}")
         self._options = storage_options(folder) or None
 
     def _table(self) -> Any:

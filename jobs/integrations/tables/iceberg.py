@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.input.tables.iceberg import open_catalog
-from ragassay.jobs.input.tables.libraries import import_library
 from ragassay.jobs.integrations.tables import errors
 from ragassay.jobs.integrations.tables.table_partitions import OUTPUT_COLUMN, PARTITION_COLUMN
 from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.install import import_package
 
 DATA_FILE_ROWS = 65_536
 """Rows of a data file; they are in memory together."""
@@ -29,7 +29,7 @@ class IcebergTarget:
         """
         self.uri = f"iceberg:{name}"
         self._catalog, self._identifier = open_catalog(name, catalog)
-        kinds = vars(import_library("pyiceberg.exceptions", self.uri)).values()
+        kinds = vars(import_package("pyiceberg.exceptions", self.uri)).values()
         iceberg_errors = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
         self._failures: tuple[type[Exception], ...] = (*iceberg_errors, pa.ArrowException, OSError, ValueError)
         self._table: Any = None
@@ -76,7 +76,7 @@ class IcebergTarget:
         Raises:
             OutputError: The table can't be written.
         """
-        expressions = import_library("pyiceberg.expressions", self.uri)
+        expressions = import_package("pyiceberg.expressions", self.uri)
         predicate = expressions.And(
             expressions.EqualTo(OUTPUT_COLUMN, output_name), expressions.EqualTo(PARTITION_COLUMN, partition)
         )

@@ -163,7 +163,7 @@ def test_an_unreachable_server_gives_one_warning_and_no_failure(tmp_path: Path) 
 def test_no_events_are_sent_without_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENLINEAGE_URL", raising=False)
     monkeypatch.setattr(
-        "ragassay.jobs.integrations.lineage.events.import_library", lambda *_: pytest.fail("the client was imported")
+        "ragassay.jobs.integrations.lineage.events.import_package", lambda *_: pytest.fail("the client was imported")
     )
     with send_run_events(OpenLineage(), "run", None, open_folder(str(tmp_path)), new_run(), Console(quiet=True)):
         pass
@@ -192,14 +192,14 @@ def test_a_missing_client_fails_a_run_only_if_the_job_file_sets_a_server(
     monkeypatch.setitem(sys.modules, "openlineage.client.event_v2", None)
     output, output_text, url = open_folder(str(tmp_path)), StringIO(), "http://127.0.0.1:9"
     with (
-        raises("input.library-missing"),
+        raises("install.missing"),
         send_run_events(OpenLineage(url=url), "run", None, output, new_run(), Console()),
     ):
         pass
     monkeypatch.setenv("OPENLINEAGE_URL", url)
     with send_run_events(OpenLineage(), "run", None, output, new_run(), Console(file=output_text, width=300)):
         pass
-    assert output_text.getvalue().count("warning") == 1 and "ragassay[tables]" in output_text.getvalue()
+    assert output_text.getvalue().count("warning") == 1 and "ragassay[lineage]" in output_text.getvalue()
 
 
 def test_a_warning_contains_no_secret_of_the_address(tmp_path: Path) -> None:

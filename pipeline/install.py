@@ -1,0 +1,80 @@
+"""Find and import the packages of extras, and name the extra that brings a missing one."""
+
+import importlib
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import Any
+
+from ragassay.pipeline import errors
+from ragassay.pipeline.errors import InstallError
+
+EXTRAS = {
+    "vllm": "cpu",
+    "torch": "cpu",
+    "transformers": "cpu",
+    "peft": "cpu",
+    "gguf": "cpu",
+    "openai": "server",
+    "httpx2": "publish",
+    "boto3": "s3",
+    "deltalake": "tables",
+    "pyiceberg": "tables",
+    "lance": "tables",
+    "openlineage": "lineage",
+}
+"""Module of the top level -> extra of this package that brings it."""
+
+_NAMES = {"vllm": "vLLM", "torch": "PyTorch"}
+"""Module -> name of its project, if they differ."""
+
+_ADVICE = {
+    "cpu": ' ("ragassay[gpu]" with GPUs; in a checkout: make setup). Without a model: `ragassay check --fast`, or a job file '
+    "with detectors only"
+}
+"""Extra -> further advice of the message."""
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module of the top level can be imported. A folder of the same name without code does not count."""
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    spec = find_spec(module)
+    return spec is not None and spec.origin is not None
+
+
+def require_packages(modules: Iterable[str], owner: str, extra: str | None = None) -> None:
+    """Refuse work whose packages are not installed in this environment. Imports nothing.
+
+    Args:
+        modules: Modules of the top level that are needed, each in `EXTRAS`.
+        owner: What needs them, such as `Model 'facts'`.
+        extra: Extra to name; None names that of the first missing module.
+
+    Raises:
+        InstallError: A module is missing.
+    """
+    missing = [module for module in modules if not is_installed(module)]
+    if missing:
+        raise _missing(missing, owner, extra or EXTRAS[missing[0]])
+
+
+def import_package(name: str, owner: str) -> Any:
+    """Import a module of an extra.
+
+    Args:
+        name: Full name of the module.
+        owner: What needs it, such as `the Delta table s3://…`.
+
+    Raises:
+        InstallError: The module, or a module that it imports, is missing.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise _missing([error.name or name], owner, EXTRAS[name.partition(".")[0]]) from error
+
+
+def _missing(modules: list[str], owner: str, extra: str) -> InstallError:
+    packages = " and ".join(_NAMES.get(module, module) for module in modules)
+    return InstallError(errors.PACKAGE_MISSING, packages=packages, owner=owner, extra=extra, advice=_ADVICE.get(extra, ""))
