@@ -1,8 +1,9 @@
 """RAGAssay checks every sentence of logged RAG answers against its context. This module is the Python API.
 
-`ragassay.run` is the command `ragassay run`, `check` checks one answer, `judge` judges a table in memory, and `stages` returns
-stages for a Ray Data pipeline (docs/reference/python.md). The folders of this package are links to those at the top of the
-repository: `schemas` (what data looks like), `pipeline` (what happens to a batch), `jobs` (where and when it runs), `infra`.
+`check` checks one answer, `judge` judges rows in memory, `stages` returns stages for a Ray Data pipeline, `run` is the command
+`ragassay run`, and `open` reads its output (docs/reference/python.md). The folders of this package are links to those at the
+top of the repository: `schemas` (what data looks like), `pipeline` (what happens to a batch), `jobs` (where and when it runs),
+`infra`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,15 +11,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from ragassay.jobs.api.checked_answer import CheckedAnswer
-    from ragassay.jobs.api.show import Preview
+    from ragassay.jobs.display.verdict import Verdict
+    from ragassay.jobs.display.verdicts import Verdicts
+    from ragassay.jobs.output.scored_dataset import ScoredDataset
     from ragassay.schemas.manifest import Run
 
 __version__ = version("ragassay")
 
-__all__ = ["__version__", "check", "judge", "run", "show", "stages"]
+__all__ = ["__version__", "check", "judge", "open", "run", "show", "stages"]
 
-Frame = TypeVar("Frame")
+Rows = TypeVar("Rows")
 
 
 def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run":
@@ -50,20 +52,21 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
 
 
 def check(
-    *,
-    question: str | None = None,
+    question: str | None,
     context: str | Sequence[str | Mapping[str, Any] | None] | Mapping[str, Any] | None,
     response: str | None,
+    *,
     job: dict[str, Any] | str | None = None,
     history: str | None = None,
     calibration: str | None = None,
     fast: bool = False,
-) -> "CheckedAnswer":
+) -> "Verdict":
     """Check one answer in this process, as the command `ragassay check` does. The engine stays loaded for the next call.
 
     Args:
         question: The user's question.
-        context: The passages: texts or objects with a text; or one string.
+        context: The passages: a list of strings or of objects with a text (`text`, `page_content`, `content` …), one of
+            these, or JSON.
         response: The response to check.
         job: Contents or path of a job file; None uses the job of `history` if all its members are detectors, otherwise the
             default members.
@@ -73,7 +76,7 @@ def check(
         fast: Use the job's detectors only (by default three), and load no model.
 
     Returns:
-        The answer with its sentences; a notebook shows them in color. Without a score, `status` and `error` state the reason.
+        The verdict with the sentences; a notebook shows them in color. Without a score, `status` and `error` state the reason.
 
     Raises:
         RagassayError: The answer, the job, the output or the calibration can't be used; the message states the fix.
@@ -84,49 +87,77 @@ def check(
 
     selected_job = select_job(job, history, fast=fast)
     columns = selected_job.input.columns
-    passages = context if context is None or isinstance(context, str | Mapping) else list(context)
-    answer = {columns.question: question, columns.context: passages, columns.response: response}
+    answer = {columns.question: question, columns.context: context, columns.response: response}
     with show_progress_only(selected_job) as progress:
         return check_answers(selected_job, [answer], history, calibration, progress.report_step)[0]
 
 
-def judge(table: Frame, job: dict[str, Any] | str | None = None) -> Frame:
-    """Judge a table in this process, with the verdicts and scores of `ragassay run`, without files and without Ray.
+def judge(rows: Rows, job: dict[str, Any] | str | None = None, *, fast: bool = False) -> Rows:
+    """Judge rows in this process, with the verdicts and scores of `ragassay run`, without files and without Ray.
 
     Args:
-        table: polars.DataFrame, pandas.DataFrame or pyarrow.Table with question, context, response and other columns.
+        rows: Question, context, response and other columns: pandas.DataFrame, polars.DataFrame, pyarrow.Table, list of dicts,
+            datasets.Dataset, or ray.data.Dataset. A context has every shape that `check` takes, also mixed in a column.
         job: Contents or path of a job file; None uses the default members. The judge of a cascade is not asked.
+        fast: See `check`.
 
     Returns:
-        A table of the same type: the same rows in the same order, with the columns of `scored/` and your other columns. The
-        `status` and `error` of a row without a score state the reason.
+        The same type: the same rows in the same order, with the columns of `scored/` and your other columns. The `status` and
+        `error` of a row without a score state the reason. A Ray dataset gets the `stages` of the job; it stays lazy, and each
+        of its rows is judged alone.
 
     Raises:
-        RagassayError: The table or the job can't be used; the message states the fix.
+        RagassayError: The rows or the job can't be used; the message states the fix.
     """
-    from ragassay.jobs.api.frames import to_arrow
+    from ragassay.jobs.api.frames import is_ray_dataset, read_user_rows
     from ragassay.jobs.api.judge import judge_table
     from ragassay.jobs.api.progress import show_progress_only
     from ragassay.jobs.api.select_job import select_job
+    from ragassay.jobs.api.user_values import get_converters
 
-    rows, convert_back = to_arrow(table)
-    selected_job = select_job(job)
-    with show_progress_only(selected_job, rows.num_rows) as progress:
-        judged: Frame = convert_back(judge_table(selected_job, rows, progress))
+    if is_ray_dataset(rows):
+        dataset: Any = rows
+        for stage in stages(job, fast=fast):
+            dataset = dataset.map_batches(**stage)
+        return dataset  # type: ignore[no-any-return]
+    selected_job = select_job(job, fast=fast)
+    user_table = read_user_rows(rows, get_converters(selected_job.input.columns))
+    with show_progress_only(selected_job, user_table.table.num_rows) as progress:
+        judged: Rows = user_table.convert_back(judge_table(selected_job, user_table.table, progress, user_table.name))
     return judged
 
 
-def show(rows: Any, limit: int = 20) -> "Preview":
+def open(output: str) -> "ScoredDataset":
+    """Open the verdicts of an output folder. Nothing is loaded until it is asked for, and a run may write meanwhile.
+
+    Args:
+        output: Output folder or URI of `ragassay run`.
+
+    Returns:
+        The dataset, as of now: `summary()` counts each partition, `flagged()` returns the lowest verdicts, and `to_polars()`
+        returns a lazy frame over all rows. A notebook shows it.
+
+    Raises:
+        RagassayError: There is no output, or it can't be read.
+    """
+    from ragassay.jobs.output.manifest import open_output
+    from ragassay.jobs.output.scored_dataset import open_scored
+    from ragassay.jobs.output.snapshot import take_snapshot
+
+    return open_scored(*take_snapshot(open_output(output)))
+
+
+def show(rows: Any, limit: int = 20) -> "Verdicts":
     """Show rows that `judge` returned: in color in a notebook, as plain text with `print`.
 
     Args:
-        rows: polars.DataFrame, pandas.DataFrame or pyarrow.Table with the columns of `scored/`.
+        rows: Rows with the columns of `scored/`, as `judge` returns them.
         limit: Maximum number of rows to show.
     """
-    from ragassay.jobs.api.frames import to_arrow
+    from ragassay.jobs.api.frames import read_user_rows
     from ragassay.jobs.api.show import preview_rows
 
-    return preview_rows(to_arrow(rows)[0], limit)
+    return preview_rows(read_user_rows(rows).table, limit)
 
 
 def stages(

@@ -9,10 +9,14 @@ NO_UNICODE = Message(
 FIELD_TYPE = Message("check.field-type", "{answer}: {field!r} must be {expected}, but is {actual}")
 NO_FRAME = Message(
     "judge.no-frame",
-    "expected a polars.DataFrame, pandas.DataFrame or pyarrow.Table, not a {type}{advice}",
+    "expected a pandas.DataFrame, polars.DataFrame, pyarrow.Table, list of dicts, datasets.Dataset or ray.data.Dataset, not a "
+    "{type}{advice}",
 )
 COLUMN_NAME = Message("judge.column-name", "column names must be strings, but {column!r} is a {type}: rename the column")
-MIXED_COLUMN = Message("judge.mixed-column", "a column mixes types, or has values that Arrow can't store: {reason}")
+MIXED_COLUMN = Message(
+    "judge.mixed-column",
+    "column {column!r} of the {frame} mixes types, or has values that Arrow can't store ({types}): make it text, or drop it",
+)
 FAST_WITHOUT_DETECTOR = Message(
     "judge.fast-without-detector",
     "fast uses the job's detectors, and none is in its ensemble: add one to members.detectors, or omit fast",

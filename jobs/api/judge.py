@@ -32,13 +32,14 @@ BATCH_ROWS = 64
 """Rows per batch."""
 
 
-def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
+def judge_table(job: Job, table: pa.Table, progress: Progress, name: str = TABLE_NAME) -> pa.Table:
     """Judge rows as `ragassay run` does: with the bundled or the job's calibration, or the table's moments and quantile.
 
     Args:
         job: The job; the judge of its cascade is not asked.
         table: Question, context and response under the names of `input.columns`, and other columns.
         progress: Where progress is reported.
+        name: Name of the table for messages.
 
     Returns:
         The same rows in the same order, with the columns of `scored/`. The status of a row without a score states the reason.
@@ -47,10 +48,10 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
         RagassayError: A column is missing or has a wrong type, a model can't be used, or nothing can be fitted.
     """
     job = resolve_dtypes(job)
-    check_input(job, make_table_logs(table))
-    rows = read_table_rows(table, job.input.columns, make_redaction(job.input.redact))
+    check_input(job, make_table_logs(table, name))
+    rows = read_table_rows(table, job.input.columns, make_redaction(job.input.redact), name)
     if job.input.columns.row_id in table.column_names:
-        check_ids(TABLE_NAME, rows["row_id"].to_pylist(), job.input.columns)
+        check_ids(name, rows["row_id"].to_pylist(), job.input.columns)
     frequencies = None
     if job.members.detectors:
         progress.report_step("counting words")

@@ -77,7 +77,7 @@ def check(
                 line = json.dumps(checked.to_dict(), ensure_ascii=False)
                 typer.echo(line.encode("utf-8", "backslashreplace").decode(), file=get_output())
             return
-        from ragassay.jobs.api.show import render_rich
+        from ragassay.jobs.display.verdicts import render_rich
 
         for number, checked in enumerate(checked_answers):
             console.print(*([""] if number else []), render_rich(checked), sep="\n")

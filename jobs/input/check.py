@@ -24,6 +24,8 @@ _SHAPES = {
     "messages": (can_be_messages, "a list of structs with role and content, or a string of JSON"),
 }
 
+_RENAME = "rename the column, or name yours in the job: {'input': {'columns': {'context': 'my_column'}}}"
+
 
 def check_logs(logs: Logs, columns: Columns, needs_question: bool) -> None:
     """Check partitions and columns of all files, and determine the pass-through columns.
@@ -56,13 +58,17 @@ def check_logs(logs: Logs, columns: Columns, needs_question: bool) -> None:
             faults_of_schema += _id_faults(schema, columns.row_id, columns.row_id != Columns().row_id)
         for fault in faults_of_schema:
             if str(fault) not in counts:
-                faults.append((files[0].path, fault))
+                faults.append(("" if logs.is_in_memory else files[0].path, fault))
             counts[str(fault)] += len(files)
     if faults:
         repeats = sum(counts.values()) - len(counts)
         notes = [f"({repeats} more like these in other files)"] if repeats else []
         if any(fault.code in ("input.missing-column", "input.column-shape") for _, fault in faults):
-            notes.append(f"`ragassay init {logs.uri}` finds your columns and writes a job file with their names")
+            notes.append(
+                _RENAME
+                if logs.is_in_memory
+                else f"`ragassay init {logs.uri}` finds your columns and writes a job file with their names"
+            )
         lines = "\n  ".join([*(f"{path}: {fault}" if path else str(fault) for path, fault in faults), *notes])
         fault_records = [{"code": fault.code, "path": path, **fault.fields} for path, fault in faults]
         raise InputError(errors.FAULTS, uri=logs.uri, count=len(faults), lines=lines, faults=fault_records)

@@ -140,6 +140,7 @@ class Logs:
         passthrough: Schema of the pass-through columns and the partition keys, with their names in the output.
         partition_keys: Hive keys, in order.
         source: Version of the table that was read; None for files.
+        is_in_memory: Whether the only "file" is a table that Python code passed.
     """
 
     uri: str
@@ -152,6 +153,7 @@ class Logs:
     passthrough: pa.Schema = field(default_factory=lambda: pa.schema([]))
     partition_keys: list[str] = field(default_factory=list)
     source: SourceTable | None = None
+    is_in_memory: bool = False
 
     @property
     def size(self) -> int:

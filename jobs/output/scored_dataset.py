@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +29,18 @@ from ragassay.jobs.storage.folder import READER_THREADS, Folder
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.schemas.columns import passthrough_schema
+from ragassay.schemas.manifest import Manifest
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ragassay.jobs.display.verdicts import Verdicts
 
 TEXT_BATCH_ROWS = 256
 """Maximum number of rows in memory if texts are read."""
+
+SHOWN_RESPONSES = 5
+"""Flagged responses that a notebook shows of an output."""
 
 
 @dataclass(frozen=True, order=True)
@@ -152,20 +161,55 @@ class Rows:
         return is_match
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ScoredDataset:
-    """The scores (`raw/`) or the verdicts (`scored/`) of an output.
+    """The scores (`raw/`) or the verdicts (`scored/`) of an output. Notebooks show a summary of the verdicts.
 
     Attributes:
         fs: pyarrow file system.
         files: Files of the dataset, sorted.
         uri: URI of the output folder, as the user named it.
+        manifest: The manifest of the output, for the moments of verdicts; None if it was not read.
     """
 
     fs: pafs.FileSystem
     files: tuple[DataFile, ...]
     uri: str = ""
-    _known_footers: Mapping[str, Footer] = field(default_factory=dict, repr=False, compare=False)
+    manifest: Manifest | None = field(default=None, compare=False)
+    _known_footers: Mapping[str, Footer] = field(default_factory=dict, compare=False)
+
+    def to_polars(self) -> "pl.LazyFrame":
+        """Return a lazy frame over the rows. `collect()` loads what a query selects; nothing else is read."""
+        from ragassay.jobs.output.scored_views import scan_rows
+
+        return scan_rows(self.require_verdicts())
+
+    def summary(self) -> "pl.DataFrame":
+        """Count the responses of each partition: responses, scored, flagged, flagged_sentences, and flagged_share of the
+        scored.
+        """
+        from ragassay.jobs.output.scored_views import summarize
+
+        return summarize(self)
+
+    def flagged(self, limit: int = 20) -> "Verdicts":
+        """Return the flagged responses with the lowest scores, the lowest first; a notebook shows them in color.
+
+        Args:
+            limit: Maximum number of responses; they are in memory.
+        """
+        from ragassay.jobs.output.scored_views import read_flagged
+
+        return read_flagged(self, limit)
+
+    def _repr_html_(self) -> str:
+        from ragassay.jobs.display.output_card import render_output
+
+        return render_output(self.uri, self.summary().to_dicts(), self.flagged(SHOWN_RESPONSES))
+
+    def __repr__(self) -> str:
+        """Return the name of the output, and its size."""
+        return f"ScoredDataset({self.uri!r}: {self.count_rows():,} rows in {len(self.partitions):,} partitions)"
 
     @cached_property
     def partitions(self) -> "dict[str, ScoredDataset]":
@@ -342,12 +386,12 @@ class ScoredDataset:
             return dict(zip(paths, readers.map(footer_of, paths), strict=True))
 
 
-def open_scored(output: Folder) -> ScoredDataset:
-    """Open the verdicts of an output folder or of a snapshot."""
+def open_scored(output: Folder, manifest: Manifest | None = None) -> ScoredDataset:
+    """Open the verdicts of an output folder or of a snapshot; `manifest` is its manifest, if it was read."""
     known = {}
     if isinstance(output, Snapshot):
         known = {file.info.path: file.footer for file in output.files if file.footer is not None}
-    return ScoredDataset(output.fs, _list_files(output, "scored"), output.uri, known)
+    return ScoredDataset(output.fs, _list_files(output, "scored"), output.uri, manifest, known)
 
 
 def open_raw(output: Folder) -> ScoredDataset:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragassay.jobs.display.lowest_member import describe_lowest_member, read_value
 from ragassay.jobs.evaluation.compare_members import read_member_limits
-from ragassay.jobs.verdicts.lowest_member import describe_lowest_member, read_value
 from ragassay.schemas.columns import ENSEMBLE
 from ragassay.schemas.manifest import FitRecord, Manifest, MemberFit
 

@@ -10,11 +10,11 @@ import pytest
 
 import ragassay
 from ragassay.jobs.api.check import check_answers
-from ragassay.jobs.api.checked_answer import CheckedAnswer
 from ragassay.jobs.api.in_process import _loaded_stages
 from ragassay.jobs.api.select_job import make_detector_job
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.config.members import default_members
+from ragassay.jobs.display.verdict import Verdict
 from ragassay.pipeline.detectors.terms import find_new_words
 from tests.job_settings import merged
 from tests.jobs.api.conftest import ODD_ROWS, make_odd_rows
@@ -27,7 +27,7 @@ FARE: dict[str, Any] = {
 }
 
 
-def check_all(answers: list[dict[str, Any]], job: Job | None = None) -> list[CheckedAnswer]:
+def check_all(answers: list[dict[str, Any]], job: Job | None = None) -> list[Verdict]:
     return check_answers(job or make_detector_job(), answers, None, None, lambda _: None)
 
 
@@ -100,7 +100,7 @@ def test_markup_and_control_characters_in_texts_are_escaped() -> None:
     checked = ragassay.check(
         question=hostile, context=[hostile + " </div><script>1</script> at 7."], response=hostile + " at 9.", fast=True
     )
-    failed = CheckedAnswer({**checked.row, "verdict": None, "score": None, "error": hostile})
+    failed = Verdict({**checked.row, "verdict": None, "score": None, "error": hostile})
     for html in (checked._repr_html_(), failed._repr_html_()):
         page = _Page(html)
         assert page.tags <= {"div", "b", "span"} and "<img src=x onerror=alert(1)> & Tom" in page.text

@@ -74,12 +74,13 @@ def test_a_fast_check_imports_nothing_heavy() -> None:
     code = f"""
 import sys
 sys.argv = ["ragassay", "check", "--fast", *{OPTIONS!r}]
-from ragassay.jobs.api import check, resolve_settings, select_job, show  # imports of the command line itself do not count
+from ragassay.jobs.api import check, resolve_settings, select_job  # imports of the command line itself do not count
+from ragassay.jobs.display import verdicts
 from ragassay.jobs.cli import single_answers as command
 before = sys.modules.keys() & {HEAVY!r}
 command._disable_pandas_in_pyarrow()
 answers = check.check_answers(select_job.select_job(None, None, fast=True), [{FARE!r}], None, None, lambda _: None)
-show.render_text(answers)
+verdicts.render_text(answers)
 print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

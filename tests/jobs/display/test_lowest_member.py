@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.verdicts.lowest_member import describe_lowest_member
+from ragassay.jobs.display.lowest_member import describe_lowest_member
 from ragassay.schemas.manifest import MemberFit
 
 FITS = {"facts": MemberFit(1.0, 2.0, 9, -5.0, "log_odds"), "novelty": MemberFit(0.8, 0.1, 9, 0.0, "score")}

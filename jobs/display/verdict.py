@@ -1,11 +1,11 @@
-"""The result of checking one answer, as Python code and notebooks read it."""
+"""The verdict of one response, as Python code and notebooks read it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
 
-from ragassay.jobs.verdicts.lowest_member import describe_lowest_member
+from ragassay.jobs.display.lowest_member import describe_lowest_member
 from ragassay.pipeline.detectors.terms import collect_known_terms, find_new_words, stem_content_words
 from ragassay.schemas.columns import SentenceState
 from ragassay.schemas.manifest import MemberFit
@@ -19,7 +19,7 @@ class Sentence:
     """A sentence of a response.
 
     Attributes:
-        text: Its text.
+        text: Its text; empty if the output contains no text.
         start: Offset of its first character in the response.
         end: Offset after its last character.
         score: Score of the ensemble (a mean of z-scores), higher = better supported; None if no member has a value.
@@ -46,12 +46,12 @@ class Sentence:
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedAnswer:
-    """A checked answer. Notebooks show its sentences in color; `print` shows them as plain text.
+class Verdict:
+    """The verdict of a response. Notebooks show its sentences in color; `print` shows them as plain text.
 
     Attributes:
-        row: The answer with the columns of `scored/`.
-        judged_by: Source of the moments and the threshold.
+        row: The response with the columns of `scored/`.
+        judged_by: Source of the moments and the threshold; empty for rows of a table.
         language: ISO 639-1 code of the language whose words and stems are compared.
         fits: Member -> mu and sigma by which it was judged; empty for rows of a table.
         weights: Member -> weight; None for equal weights.
@@ -121,13 +121,13 @@ class CheckedAnswer:
         return {**self.row, "judged_by": self.judged_by}
 
     def _repr_html_(self) -> str:
-        from ragassay.jobs.api.show import render_html
+        from ragassay.jobs.display.verdicts import render_html
 
-        return render_html([self])
+        return render_html(self)
 
     def __repr__(self) -> str:
         """Return the sentences as plain text."""
-        from ragassay.jobs.api.show import render_text
+        from ragassay.jobs.display.verdicts import render_text
 
         return render_text([self])
 
@@ -147,10 +147,11 @@ def _make_sentence(
 ) -> Sentence:
     missing = [(term["kind"], term["text"]) for term in evidence["missing"] or []] if evidence else []
     missing_stems = set(stem_content_words(" ".join(text for _, text in missing), language))
-    new_words = [] if known_terms is None else find_new_words(span["text"], known_terms | missing_stems, language)
+    text = span["text"] or ""
+    new_words = [] if known_terms is None else find_new_words(text, known_terms | missing_stems, language)
     passage, start, end = (_to_int(evidence[name]) if evidence else None for name in ("passage", "start", "end"))
-    excerpt = None if passage is None else (context[passage] or "")[start:end]
+    excerpt = None if passage is None or not context else (context[passage] or "")[start:end]
     return Sentence(
-        span["text"], span["start"], span["end"], span["score"], span["probability"], span["state"], passage, excerpt,
+        text, span["start"], span["end"], span["score"], span["probability"], span["state"], passage, excerpt,
         cause, (*missing, *((WORD, word) for word in new_words)), tuple(evidence["notes"] or ()) if evidence else (),
     )  # fmt: skip

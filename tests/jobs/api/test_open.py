@@ -1,0 +1,94 @@
+"""Open an output: a lazy frame, counts of partitions, the lowest flagged responses, and what a notebook shows."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import ragassay
+from ragassay.jobs.output.scored_dataset import ScoredDataset
+from tests.conftest import example_rows
+from tests.jobs.api.conftest import DETECTOR_JOB, ODD_ROWS
+from tests.jobs.conftest import invoke, write_job
+from tests.raises import raises
+
+NAMES = ("question", "context", "response")
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory, without_ray: None) -> Path:
+    """An output with two partitions; only the second has the column `seen`."""
+    folder = tmp_path_factory.mktemp("open")
+    first = [{**row, "row_id": f"a{i}"} for i, row in enumerate(example_rows(8))]
+    odd = [{**first[0], **row, "row_id": name} for name, row in ODD_ROWS.items() if "long" not in name]
+
+    for day, rows in (("01", first), ("02", [{**row, "seen": i} for i, row in enumerate(odd)])):
+        (folder / f"logs/dt=2026-11-{day}").mkdir(parents=True)
+        pl.DataFrame(rows).write_parquet(folder / f"logs/dt=2026-11-{day}/part.parquet")
+    job = write_job(folder / "job.yaml", DETECTOR_JOB)
+    assert invoke("run", folder / "logs", folder / "out", "--config", job).returncode == 0
+    return folder / "out"
+
+
+@pytest.fixture
+def dataset(output: Path) -> ScoredDataset:
+    return ragassay.open(str(output))
+
+
+def test_a_lazy_frame_has_all_rows_and_columns(dataset: ScoredDataset) -> None:
+    rows = dataset.to_polars()
+    frame = rows.collect()
+    assert isinstance(rows, pl.LazyFrame) and frame.height == dataset.count_rows() == 8 + len(ODD_ROWS) - 1
+    assert frame.columns[0] == "dt" and set(frame.columns) == dataset.columns and frame["seen"].null_count() == 8
+    assert frame.schema == rows.collect_schema()
+    flagged = rows.filter(pl.col("verdict") == "hallucinated")
+    assert flagged.select(pl.len()).collect().item() == frame["verdict"].eq("hallucinated").sum()
+    assert rows.head(3).collect().equals(frame.head(3)) and rows.tail(2).collect().equals(frame.tail(2))
+    assert rows.select("seen", "row_id").collect().equals(frame.select("seen", "row_id"))
+
+
+def test_a_query_reads_only_its_columns(dataset: ScoredDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, columns = ScoredDataset.read_batches, []
+
+    def record(self: ScoredDataset, names: list[str], *options: int, **more: bool) -> object:
+        columns.append(names)
+        return read(self, names, *options, **more)
+
+    monkeypatch.setattr(ScoredDataset, "read_batches", record)
+    dataset.to_polars().group_by("dt").agg(pl.col("score").mean()).collect()
+    assert [sorted(names) for names in columns] == [["dt", "score"]]
+
+
+def test_a_summary_counts_each_partition(dataset: ScoredDataset) -> None:
+    summary = dataset.summary()
+    assert summary.columns == ["partition", "responses", "scored", "flagged", "flagged_sentences", "flagged_share"]
+    assert summary["partition"].to_list() == ["dt=2026-11-01", "dt=2026-11-02"]
+    assert summary["responses"].to_list() == [8, len(ODD_ROWS) - 1]
+    scored = [8, sum(name.startswith("ok") for name in ODD_ROWS) - 1]
+    assert summary["scored"].to_list() == scored
+    verdicts = dataset.to_polars().select("dt", pl.col("verdict") == "hallucinated").collect()
+    assert summary["flagged"].sum() == verdicts["verdict"].sum() > 0
+    later = dataset.filter_partitions(["dt>=2026-11-02"])
+    assert later.summary().equals(summary.tail(1)) and later.to_polars().collect().height == summary["responses"][1]
+
+
+def test_flagged_responses_are_sorted_by_score(dataset: ScoredDataset) -> None:
+    flagged = dataset.flagged(2)
+    frame = dataset.to_polars().filter(pl.col("verdict") == "hallucinated").sort("score").collect()
+    assert [verdict.row["row_id"] for verdict in flagged] == frame["row_id"].to_list()[:2] and len(flagged) == 2
+    assert flagged.total_rows == frame.height and f"and {frame.height - 2} more flagged responses" in repr(flagged)
+    assert any(sentence.cause for verdict in flagged for sentence in verdict.sentences)
+    assert frame["row_id"][0] in repr(flagged) and len(dataset.flagged(1000)) == frame.height
+
+
+def test_a_notebook_shows_the_output(dataset: ScoredDataset) -> None:
+    html = dataset._repr_html_()
+    assert "dt=2026-11-02" in html and "all 2" in html and "<script>" not in html and "&lt;script&gt;" in html
+    assert set(re.findall(r"<(\w+)", html)) <= {"div", "b", "span", "table", "tr", "th", "td"}
+    assert repr(dataset).endswith(f"{dataset.count_rows()} rows in 2 partitions)")
+
+
+def test_a_folder_without_an_output_is_an_error(tmp_path: Path) -> None:
+    with raises("output.missing"):
+        ragassay.open(str(tmp_path))
