@@ -64,7 +64,7 @@ def test_a_column_of_contexts_may_mix_every_shape(kind: str) -> None:
         rows = pd.DataFrame(rows)
     if kind == "polars":
         names = ("question", "response")
-        rows = pl.DataFrame({name: [row[name] for row in rows] for name in names}).with_columns(
+        rows = pl.DataFrame({name: [row[name] for row in make_mixed_rows()] for name in names}).with_columns(
             pl.Series("context", CONTEXTS, dtype=pl.Object)
         )
     shown = ragassay.show(ragassay.judge(rows, DETECTOR_JOB))
@@ -90,7 +90,8 @@ def test_a_column_of_conversations_may_mix_shapes() -> None:
         {"role": "assistant", "content": "At 7 a.m."},
     ]
     job = {**DETECTOR_JOB, "input": {"columns": {"messages": "turns"}}}
-    judged = ragassay.judge([{"turns": turns}, {"turns": str(turns).replace("'", '"')}], job)
+    rows: list[dict[str, Any]] = [{"turns": turns}, {"turns": str(turns).replace("'", '"')}]
+    judged = ragassay.judge(rows, job)
     assert [row["question"] for row in judged] == ["When?", "When?"] and judged[0]["context"] == ["It opens at 7 a.m."]
 
 
@@ -142,3 +143,15 @@ def test_an_invalid_column_is_an_error_that_names_the_frame_the_column_and_the_r
         ragassay.judge([], DETECTOR_JOB)
     with raises("show.missing-columns"):
         ragassay.show(pl.DataFrame(COLUMNS))
+
+
+@pytest.mark.slow
+def test_a_ray_dataset_stays_lazy_and_may_mix_contexts_in_a_block(shared_ray_session: None) -> None:
+    import ray.data
+
+    judged: Any = ragassay.judge(ray.data.from_items(make_mixed_rows(), override_num_blocks=1), fast=True)
+    assert isinstance(judged, ray.data.Dataset)
+    rows = sorted(judged.take_all(), key=lambda row: row["response"])
+    assert [row["context"] for row in rows] == [["It opens at 7 a.m."]] * 7 + [None]
+    alone = ragassay.check("When?", CONTEXTS[0], "It opens at 0 a.m.", fast=True)
+    assert rows[0]["score"] == pytest.approx(alone.score)

@@ -12,6 +12,7 @@ from tests.conftest import example_rows
 from tests.jobs.api.conftest import DETECTOR_JOB, ODD_ROWS
 from tests.jobs.conftest import invoke, write_job
 from tests.raises import raises
+from tests.test_library import EXAMPLES, run_code
 
 NAMES = ("question", "context", "response")
 
@@ -27,8 +28,8 @@ def output(tmp_path_factory: pytest.TempPathFactory, without_ray: None) -> Path:
         (folder / f"logs/dt=2026-11-{day}").mkdir(parents=True)
         pl.DataFrame(rows).write_parquet(folder / f"logs/dt=2026-11-{day}/part.parquet")
     job = write_job(folder / "job.yaml", DETECTOR_JOB)
-    assert invoke("run", folder / "logs", folder / "out", "--config", job).returncode == 0
-    return folder / "out"
+    assert invoke("run", folder / "logs", folder / "audit", "--config", job).returncode == 0
+    return folder / "audit"
 
 
 @pytest.fixture
@@ -92,3 +93,9 @@ def test_a_notebook_shows_the_output(dataset: ScoredDataset) -> None:
 def test_a_folder_without_an_output_is_an_error(tmp_path: Path) -> None:
     with raises("output.missing"):
         ragassay.open(str(tmp_path))
+
+
+def test_the_example_of_the_page_works(output: Path) -> None:
+    *lines, last = EXAMPLES[3].strip().splitlines()
+    printed = run_code("\n".join([*lines, f"print(output, {last})"]), output.parent)
+    assert f"{7 + len(ODD_ROWS)} rows in 2 partitions" in printed and "row_id" in printed
