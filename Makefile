@@ -74,6 +74,7 @@ docs: setup
 	$(BIN)/python -m tests.error_codes
 	$(BIN)/python -m tests.rooms
 	$(BIN)/python -m tests.benchmarks.results.plot_members
+	$(BIN)/python -m tests.notebook
 	$(BIN)/python -m ragassay schema >docs/reference/job.schema.json
 
 # docs/ as a site, to be opened as a file: site/index.html.

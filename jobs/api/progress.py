@@ -37,8 +37,10 @@ def show_progress(rows: int | None = None, stream: TextIO | None = None) -> Iter
     """
     from rich.console import Console
 
+    from ragassay.jobs.display.live import can_update
+
     console = Console(file=stream, stderr=True, emoji=False, markup=False, highlight=False)
-    if not (console.is_terminal or console.is_jupyter):
+    if not can_update(console):
         yield NO_PROGRESS
         return
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn

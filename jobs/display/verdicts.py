@@ -38,7 +38,7 @@ def render_rich(answer: Verdict) -> RenderableType:
 
 def render_text(answers: Iterable[Verdict]) -> str:
     """Render answers as plain text."""
-    console = Console(width=200, no_color=True, color_system=None, soft_wrap=True)
+    console = Console(width=200, force_jupyter=False, no_color=True, color_system=None, soft_wrap=True)
     with console.capture() as captured:
         for answer in answers:
             console.print(render_rich(answer))

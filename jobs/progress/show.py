@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ragassay.jobs.display.library_log import get_terminal
+from ragassay.jobs.display.live import can_update
 from ragassay.jobs.progress.bar_state import Bar, SpeedEstimator, format_duration
 from ragassay.jobs.progress.waits import find_long_waits
 
@@ -54,7 +55,7 @@ def show_progress(get_bars: GetBars, console: Console) -> Iterator[None]:
 
     Args:
         get_bars: Returns the current bars; called about once per second, and after the block if it ends without an error.
-        console: Where to show them; a terminal gets live bars. JSON always goes to stderr.
+        console: Where to show them; a terminal or a notebook gets live bars. JSON always goes to stderr.
     """
     as_json = _format[0] is LogFormat.JSON
     ended, started, speeds = Event(), time.monotonic(), SpeedEstimator()
@@ -69,7 +70,7 @@ def show_progress(get_bars: GetBars, console: Console) -> Iterator[None]:
     if as_json:
         with suppress(Exception):  # the work must not fail because its progress can't be shown
             reporter.report(measure())
-    is_live = console.is_terminal and not console.is_dumb_terminal and not as_json
+    is_live = can_update(console) and not console.is_dumb_terminal and not as_json
     with_waits: GetBars = lambda: [*measure(), *find_long_waits()]  # noqa: E731
     target = partial(_show_live, with_waits, console, ended) if is_live else partial(_show_lines, with_waits, reporter, ended)
     thread = Thread(target=target, daemon=True, name="progress")
