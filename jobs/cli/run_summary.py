@@ -131,7 +131,11 @@ def _backfill_lines(run: Run) -> list[tuple[str, str]]:
         committed = (
             f", and {format_count(deferred.committed, 'row')} of these files are scored already" if deferred.committed else ""
         )
-        runs = f"about {deferred.runs:,} more runs like this one" if deferred.runs is not None else "this run scored none"
+        runs = (
+            f"about {format_count(deferred.runs, 'more run')} like this one"
+            if deferred.runs is not None
+            else "this run scored none"
+        )
         todo = "use a larger budget" if deferred.runs is None else "run the same command again"
         partitions = format_count(deferred.partitions, "partition")
         amount = f"{format_count(deferred.rows, 'row')} in {format_count(deferred.files, 'file')} of {partitions}"

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.display.address import strip_credentials
-from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.label_file import describe_item
 from ragassay.jobs.evaluation.label_table import (
@@ -398,7 +397,7 @@ def make_notes(
         if share and not labeled:
             yield f"none of the {verdict} responses ({share:.1%} of all) has a label: label some of these next"
     if len(sample.rows) < FEW_LABELS:
-        yield f"{format_count(len(sample.rows), 'label')} are few, whatever the verdicts: the interval is correct but wide"
+        yield f"{len(sample.rows)} labels are few, whatever the verdicts: the interval is correct but wide"
     if undecided > MAX_UNDECIDED_SHARE * (len(sample.rows) + undecided):
         yield (
             f"{undecided} responses were looked at without getting a label (unsure, or only some sentences labeled): the "
