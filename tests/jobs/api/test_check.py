@@ -60,6 +60,13 @@ def test_the_sentence_that_decided_a_verdict_has_a_cause_in_every_state() -> Non
     assert first.cause is None and second.cause == checked.sentences[1].cause is not None
 
 
+@pytest.mark.parametrize("first", ["Yes.", "No.", "Sure!"])
+def test_words_such_as_yes_before_a_copy_of_the_context_flag_nothing(first: str) -> None:
+    texts = {"question": "Do I need a ticket?", "context": "Every passenger needs a ticket. A ticket costs 3 euros."}
+    checked = ragassay.check(**texts, response=f"{first} Every passenger needs a ticket.", fast=True)
+    assert checked.verdict == "supported" and [s.state for s in checked.sentences] == [None, "supported"]
+
+
 def test_a_fast_check_uses_only_the_detectors_of_a_job() -> None:
     members = default_members()
     added = {"name": "second", "kind": "novelty", "in_ensemble": False}
