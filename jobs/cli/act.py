@@ -14,6 +14,7 @@ from ragassay.jobs.cli.page_path import name_unwritable, resolve_page_path
 from ragassay.jobs.cli.panels import Panel
 from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.job import load_job
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.export.command import ExportFormat
 from ragassay.jobs.integrations.publish.tools import TARGETS, TargetName
 from ragassay.jobs.output.lock import lock_output
@@ -73,7 +74,9 @@ def review(
             page_folder.write(name, render_review(open_output(output).address, rows, level.value))
         sentences = sum(not isinstance(part, str) for row in rows for part in row["parts"])
         available = sum(count for _, count in drawn.strata.values())
-        console.print(f"sample  {len(rows):,} of {available:,} scored responses, {sentences:,} sentences", markup=False)
+        console.print(
+            f"sample  {len(rows):,} of {available:,} scored responses, {format_count(sentences, 'sentence')}", markup=False
+        )
         for stratum, (drawn_rows, count) in drawn.strata.items():
             if stratum:
                 console.print(f"        {stratum}: {drawn_rows:,} of {count:,}", markup=False)
@@ -225,7 +228,8 @@ def table(
             written = read_output(output, write, console, whole=False)
         unchanged = f"; {written.unchanged:,} unchanged" if written.unchanged else ""
         console.print(
-            f"table   {target.uri}: {written.rows:,} rows in {written.partitions:,} partition(s) written{unchanged}",
+            f"table   {target.uri}: {format_count(written.rows, 'row')} in {format_count(written.partitions, 'partition')} "
+            f"written{unchanged}",
             markup=False,
         )
 
@@ -314,7 +318,7 @@ def explain(
                     lambda snapshot, manifest: write_feedback(snapshot, manifest, done.strategy, feedback),
                     console,
                 )
-                console.print(f"feedback  {labels} responses with weak labels in {feedback}", markup=False)
+                console.print(f"feedback  {format_count(labels, 'response')} with weak labels in {feedback}", markup=False)
             if review_file is not None:
                 written = read_output(
                     output, lambda snapshot, _: write_judgment_file(snapshot, done.strategy, review_file), console

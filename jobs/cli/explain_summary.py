@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.evaluation.explanation_quality import PAPER_F1, FlagQuality, StrategyQuality
 from ragassay.jobs.export.explanation_feedback import RejectedFlags
@@ -75,7 +76,8 @@ def _lines(run: ExplainRun, output: str) -> list[tuple[str, str]]:
     lines = [
         (
             "explained",
-            f"{chosen['sentences']:,}{of} sentences of {chosen['responses']:,} responses ({run.strategy}, {run.model})",
+            f"{chosen['sentences']:,}{of} sentences of {format_count(chosen['responses'], 'response')} "
+            f"({run.strategy}, {run.model})",
         ),
         ("outcomes", _counts(run.statuses) or "none"),
     ]
@@ -89,7 +91,8 @@ def _lines(run: ExplainRun, output: str) -> list[tuple[str, str]]:
     lines.append(
         (
             "sent",
-            f"{run.questions:,} questions, {run.prompt_tokens:,} + {run.completion_tokens:,} tokens{cost}, {run.seconds:.1f} s",
+            f"{format_count(run.questions, 'question')}, {run.prompt_tokens:,} + {run.completion_tokens:,} tokens{cost}, "
+            f"{run.seconds:.1f} s",
         )
     )
     return [*lines, ("output", f"{output} ({EXPLANATIONS}/{strategy_folder(run.strategy)}/)")]

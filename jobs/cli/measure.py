@@ -27,6 +27,7 @@ from ragassay.jobs.cli.page_path import name_unwritable
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
 from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.job import Job, load_job
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.output.manifest import open_output
 from ragassay.jobs.report.printed.labels import print_label_counts
 from ragassay.jobs.storage.folder import Folder
@@ -334,7 +335,7 @@ def compare(
             return
         print_run_comparison(comparison, console)
         if out:
-            console.print(f"{len(comparison.changed):,} rows written to {out}", markup=False)
+            console.print(f"{format_count(len(comparison.changed), 'row')} written to {out}", markup=False)
 
 
 @measure.add("agreement ana.jsonl ben.jsonl --output audit/")
@@ -383,7 +384,7 @@ def agreement(
             write_disagreements(rows, file)
         print_agreement(run_agreement(reviewers), rows, console)
         if out:
-            console.print(f"{len(rows)} rows to discuss in {out}", markup=False)
+            console.print(f"{format_count(len(rows), 'row')} to discuss in {out}", markup=False)
 
 
 @measure.add("drift audit/ --fail-on-drift")

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ragassay.jobs.config.job import Job
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.drift import describe_drift
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.display.scores import describe_threshold
@@ -53,7 +54,8 @@ def print_fit(fits: Mapping[str, NormalizationFit], console: Console) -> None:
 def _touched_files_text(uris: Sequence[str]) -> str:
     more = f" and {len(uris) - _SHOWN_FILES} more (files_touched in manifest.json)" if len(uris) > _SHOWN_FILES else ""
     return (
-        f"{len(uris)} file(s) rewritten since they were scored, skipped: {', '.join(uris[:_SHOWN_FILES])}{more}. Their "
+        f"{format_count(len(uris), 'file')} rewritten since the run that scored them, skipped: "
+        f"{', '.join(uris[:_SHOWN_FILES])}{more}. Their "
         " size and footer are unchanged. If responses were changed in place, give the file a new name"
     )
 
@@ -75,17 +77,19 @@ def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
     if done is None:
         return []
     rule = "the dynamic threshold" if done.share is None else f"a share of {done.share:g}"
-    lines = [("escalated", f"{done.chosen:,} of {done.scored:,} responses, by {done.when} and {rule}, to {done.judge}")]
+    lines = [
+        ("escalated", f"{done.chosen:,} of {format_count(done.scored, 'response')}, by {done.when} and {rule}, to {done.judge}")
+    ]
     failed = describe_reasons(done.failed)
     kept = f"; {sum(done.failed.values()):,} keep the ensemble's verdict: {failed}" if failed else ""
-    lines.append(("decided", f"{done.decided:,} by {done.judge}, {done.changed:,} verdicts changed{kept}"))
+    lines.append(("decided", f"{done.decided:,} by {done.judge}, {format_count(done.changed, 'verdict')} changed{kept}"))
     cost = f", {done.dollars:.4f} USD" if done.dollars is not None else ""
     computed, reused = done.usage.get("tokens_computed", 0), done.usage.get("tokens_reused", 0)
     lines.append(
         (
             f"tokens {done.judge}",
-            f"{computed:,.0f} computed, {reused:,.0f} reused, {done.usage.get('prompts', 0):,.0f} prompts for {done.sent:,} "
-            f"responses{cost}, {done.seconds:.1f} s",
+            f"{computed:,.0f} computed, {reused:,.0f} reused, {format_count(done.usage.get('prompts', 0), 'prompt')} for "
+            f"{format_count(done.sent, 'response')}{cost}, {done.seconds:.1f} s",
         )
     )
     return lines
@@ -118,16 +122,23 @@ def _backfill_lines(run: Run) -> list[tuple[str, str]]:
     lines = []
     skips = run.skips
     if run.share < 1 or skips.get("sampled_out"):
-        omitted = f", {skips['sampled_out']:,} rows not scored" if skips.get("sampled_out") else ""
+        omitted = f", {format_count(skips['sampled_out'], 'row')} not scored" if skips.get("sampled_out") else ""
         lines.append(("fraction", f"{run.share:g} of the rows, by a hash of their ids{omitted}"))
     if skips.get("outside"):
-        lines.append(("outside", f"{skips['outside']:,} rows in partitions that --partitions excludes"))
+        lines.append(("outside", f"{format_count(skips['outside'], 'row')} in partitions that --partitions excludes"))
     if run.deferred:
         deferred = run.deferred
-        committed = f", and {deferred.committed:,} rows of these files are scored already" if deferred.committed else ""
-        runs = f"about {deferred.runs:,} more runs like this one" if deferred.runs is not None else "this run scored none"
+        committed = (
+            f", and {format_count(deferred.committed, 'row')} of these files are scored already" if deferred.committed else ""
+        )
+        runs = (
+            f"about {format_count(deferred.runs, 'more run')} like this one"
+            if deferred.runs is not None
+            else "this run scored none"
+        )
         todo = "use a larger budget" if deferred.runs is None else "run the same command again"
-        amount = f"{deferred.rows:,} rows in {deferred.files:,} files of {deferred.partitions:,} partitions"
+        partitions = format_count(deferred.partitions, "partition")
+        amount = f"{format_count(deferred.rows, 'row')} in {format_count(deferred.files, 'file')} of {partitions}"
         lines.append(("deferred", f"{amount}{committed}; {runs}: {todo}"))
     return lines
 
@@ -161,7 +172,8 @@ def _time_text(run: Run, total: float) -> str:
     text = f"{total:.1f} s of wall time"
     if not seconds or done <= 0:
         return text
-    return f"{text}; scoring {done:,} rows took {seconds:.1f} s of it, {done / seconds:.2f} rows/s, engine start-up included"
+    speed = f"{done / seconds:.2f} rows/s, engine start-up included"
+    return f"{text}; scoring {format_count(done, 'row')} took {seconds:.1f} s of it, {speed}"
 
 
 def _lines(run: Run, output: str, total: float) -> list[tuple[str, str]]:
@@ -174,13 +186,13 @@ def _lines(run: Run, output: str, total: float) -> list[tuple[str, str]]:
     if run.files_touched:
         lines.append(("files touched", _touched_files_text(run.files_touched)))
     if run.resumed:
-        lines.append(("resumed", f"{run.resumed:,} rows were committed by an earlier run"))
+        lines.append(("resumed", f"{format_count(run.resumed, 'row')} committed by an earlier run"))
     lines.append(("sentences", f"{run.sentences:,}"))
     if run.flagged is not None:
         judged = rows["scored"] or 1
         share = f" ({run.flagged / judged:.1%} of the scored)" if rows["scored"] else ""
         if rows["in"] > rows["skipped"]:
-            lines.append(("flagged", f"{run.flagged:,} responses{share}"))
+            lines.append(("flagged", f"{format_count(run.flagged, 'response')}{share}"))
         else:
             lines.append(("flagged", "the verdicts belong to rows that an earlier run scored: `ragassay report` counts them"))
         if run.threshold:
@@ -198,7 +210,7 @@ def _lines(run: Run, output: str, total: float) -> list[tuple[str, str]]:
             (
                 f"tokens {name}",
                 f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
-                f"{used['prompts']:,.0f} prompts in {run.dtypes.get(name, 'an unknown dtype')} "
+                f"{format_count(used['prompts'], 'prompt')} in {run.dtypes.get(name, 'an unknown dtype')} "
                 f"({_busy_share(used):.0%} busy)",
             )
         )

@@ -1,5 +1,6 @@
 """Describe a drift check in one sentence: the same in the summary of a run, in the report and in `drift`."""
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.schemas.manifest import DriftCheck, Shift
 
 SHOWN_PARTITIONS = 3
@@ -21,11 +22,11 @@ def describe_drift(check: DriftCheck) -> str:
     latest = f"{names}{more}: " if names else ""
     if check.note:
         return f"{latest}not checked, {check.note}"
-    against = f"against {len(check.history):,} earlier partition{'' if len(check.history) == 1 else 's'}"
+    against = f"against {format_count(len(check.history), 'earlier partition')}"
     if not check.drifted:
-        return f"{latest}none in {len(check.shifts):,} comparisons {against}"
+        return f"{latest}none in {format_count(len(check.shifts), 'comparison')} {against}"
     shifts = "; ".join(map(_describe_shift, check.drifted))
-    return f"{latest}{len(check.drifted):,} of {len(check.shifts):,} comparisons {against}: {shifts}"
+    return f"{latest}{len(check.drifted):,} of {format_count(len(check.shifts), 'comparison')} {against}: {shifts}"
 
 
 def describe_outcome(shift: Shift) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import Any
 
+from ragassay.jobs.display.counted import format_count
+
 MAX_LABEL_CHARS = 24
 """Maximum characters of a label; a longer value counts as text."""
 
@@ -37,7 +39,7 @@ def summarize_values(values: Collection[str]) -> str:
         values: The values, each once.
     """
     labels = sorted(value for value in values if len(value) <= MAX_LABEL_CHARS and "\n" not in value)
-    count = f"{len(values):,} distinct value{'s' if len(values) != 1 else ''}"
+    count = format_count(len(values), "distinct value")
     if len(labels) < len(values):  # one long value means a column of log texts; then short values are not quoted either
         return f"{count}, texts of up to {max(map(len, values)):,} characters"
     ellipsis = ", …" if len(labels) > MAX_QUOTED_VALUES else ""

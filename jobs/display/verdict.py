@@ -7,6 +7,7 @@ from typing import Any
 
 from ragassay.jobs.display.lowest_member import describe_lowest_member
 from ragassay.pipeline.detectors.terms import collect_known_terms, find_new_words, stem_content_words
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
 from ragassay.schemas.columns import SentenceState
 from ragassay.schemas.manifest import MemberFit
 
@@ -27,7 +28,7 @@ class Sentence:
         state: supported, doubtful or flagged; None without a score.
         passage: Index of its best passage, from 0; None without evidence.
         excerpt: The part of that passage that is closest to the sentence.
-        cause: The member that lowers its score most, with its value, if it is flagged or doubtful.
+        cause: The member that lowers its score most, with its value, if it is flagged or doubtful or decided the verdict.
         missing: (kind, text) of its terms that neither the context nor the question has: names, numbers, …, then words.
         notes: Why a detector has no value for it.
     """
@@ -112,7 +113,9 @@ class Verdict:
         ]
 
     def _find_cause(self, sentence: int) -> str | None:
-        if self.row["sentences"][sentence]["state"] not in (SentenceState.FLAGGED, SentenceState.DOUBTFUL):
+        spans = self.row["sentences"]
+        is_low = spans[sentence]["state"] in (SentenceState.FLAGGED, SentenceState.DOUBTFUL)
+        if not is_low and sentence not in find_deciding_sentences(self.verdict, spans):
             return None
         return describe_lowest_member(self.row.get("members") or [], sentence, self.fits, self.weights)
 

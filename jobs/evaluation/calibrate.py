@@ -93,7 +93,8 @@ def calibrate(
         return _build_calibration(manifest, target, values, stored, tau, measured)
 
     rows = load_labeled(output, values, source, group_column=group_column)
-    if target.metric in ("recall", "f1") and not rows.supported.any():
+    has_supported = any(verdicts.scored > verdicts.flagged for verdicts in manifest.finalized.values())
+    if target.metric in ("recall", "f1") and has_supported and not rows.supported.any():
         raise InputError(errors.FLAGGED_ONLY, where=source.file or source.column, rows=len(rows.labels), target=target.text)
     if delta is not None and rows.is_sampled_unequally:
         raise InputError(errors.UNEQUAL_PROBABILITIES, file=source.file)

@@ -28,12 +28,13 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.prediction_powered import (
     CONFIDENCE,
+    EstimationCells,
     LabeledSample,
-    ShareEstimate,
     build_classical_cells,
     build_powered_cells,
     count_labels_to_halve,
     estimate_share,
+    limit_to_labels,
 )
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.columns import HALLUCINATED, Status
@@ -309,18 +310,25 @@ class _RateEstimator:
         )
         labels, size = len(part_sample.rows), int(selected.sum())
         flagged = self.flagged[selected]
+        hallucinated = int(part_sample.hallucinated.sum())
+        population = float(size if row_weights is None else row_weights.sum())
         estimate_cells = build_powered_cells(flagged, self.scores[selected], part_sample, row_weights) if labels else None
+
+        def to_share(cells: EstimationCells) -> ShareRecord:
+            share = limit_to_labels(estimate_share(cells), hallucinated, labels - hallucinated, population)
+            return ShareRecord(share.value, share.low, share.high)
+
         return RateRecord(
             subset=name,
             rows=size,
             labels=labels,
-            hallucinated=int(part_sample.hallucinated.sum()),
+            hallucinated=hallucinated,
             flagged=float(np.average(flagged, weights=row_weights)),
             labeled_flagged=float(flagged[part_sample.rows].mean()) if labels else None,
-            powered=_to_record(estimate_share(estimate_cells)) if estimate_cells else None,
-            classical=_to_record(estimate_share(build_classical_cells(size, part_sample, row_weights))) if labels else None,
+            powered=to_share(estimate_cells) if estimate_cells else None,
+            classical=to_share(build_classical_cells(size, part_sample, row_weights)) if labels else None,
             more_labels=count_labels_to_halve(estimate_cells, labels, size) if estimate_cells else None,
-            population=None if row_weights is None else float(row_weights.sum()),
+            population=None if row_weights is None else population,
         )
 
     def estimate_slices(self, codes: Ints, values: Mapping[str, int]) -> list[RateRecord]:
@@ -351,10 +359,6 @@ def _measure_coverage(rows: _ScoredRows, sample: LabeledSample, partition_codes:
         partitions=len(np.unique(partition_codes)),
         is_subset=rows.labeled_excluded > 0,
     )
-
-
-def _to_record(share: ShareEstimate) -> ShareRecord:
-    return ShareRecord(share.value, share.low, share.high)
 
 
 def make_notes(

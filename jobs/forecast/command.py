@@ -8,6 +8,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job, resolve_dtypes
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.forecast.count import count_segments
 from ragassay.jobs.forecast.estimate import Forecast, forecast_run, format_forecasts
@@ -87,7 +88,9 @@ def print_forecast(
             ray_seconds, trials = try_engines(job, segments, trial_seconds)
             trials |= try_judge(job, segments, trial_seconds)
         forecasts = forecast_run(job, logs, counts, trials, setup_seconds + ray_seconds, cpu_seconds)
-    size = f"{forecasts[0].rows:,} rows in {len(logs.files):,} files, {logs.size / (1 << 20):,.1f} MiB"
+    size = (
+        f"{format_count(forecasts[0].rows, 'row')} in {format_count(len(logs.files), 'file')}, {logs.size / (1 << 20):,.1f} MiB"
+    )
     lines = [("input", size), *format_forecasts(job, forecasts)]
     if gpus and gpu_tokens_per_second:
         gpu_seconds = forecasts[0].workload.computed_tokens / (gpus * gpu_tokens_per_second)

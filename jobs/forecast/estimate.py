@@ -10,6 +10,7 @@ import numpy as np
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, NONE
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.forecast.count import EXPLAINER, NO_WORK, SegmentCounts, Workload
 from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
@@ -261,7 +262,7 @@ def format_forecasts(job: Job, forecasts: Sequence[Forecast]) -> list[tuple[str,
         forecasts: Result of `forecast_run`.
     """
     whole, *others = forecasts
-    lines = [("sample", f"{whole.sampled_rows:,} rows"), ("sentences", f"{whole.sentences:,.0f}")]
+    lines = [("sample", format_count(whole.sampled_rows, "row")), ("sentences", f"{whole.sentences:,.0f}")]
     lines += [(other.name if other.notes else f"tokens {other.name}", _format_forecast(other)) for other in others]
     if whole.seconds is not None:
         startup = format_duration(whole.startup_seconds)
@@ -286,7 +287,7 @@ def _format_forecast(forecast: Forecast) -> str:
         interval = f" ({low:,.0f} to {high:,.0f})" if low < high else ""
         pieces.append(
             f"{work.computed_tokens:,.0f}{interval} to compute, {work.prompt_tokens:,.0f} with shared prefixes "
-            f"({1 - work.computed_tokens / work.prompt_tokens:.0%} reused), {work.prompts:,.0f} prompts: "
+            f"({1 - work.computed_tokens / work.prompt_tokens:.0%} reused), {format_count(work.prompts, 'prompt')}: "
             f"{work.computed_tokens / prompts:.0f} tokens per prompt, "
             f"{work.distinct_tokens / prompts:.0f} if every shared prefix were computed once"
         )

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.config.job_text import parse_yaml
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.init import errors
 from ragassay.jobs.init.inspect_logs import Findings, inspect_logs
@@ -158,8 +159,11 @@ def _describe(findings: Findings, machine: Machine) -> Iterator[tuple[str, str]]
         yield "slices", quote_names(findings.slices)
     yield from (("in doubt", fault) for fault in _describe_faults(findings.files))
     if findings.files.unreadable:
-        yield "in doubt", f"{len(findings.files.unreadable)} file(s) can't be read; a run fails on them (input.on_bad_file)"
-    gpus = f"{len(machine.gpus)} GPU(s) of {min(machine.gpus):.0f} GiB" if machine.gpus else "no usable GPU"
+        yield (
+            "in doubt",
+            f"{format_count(len(findings.files.unreadable), 'file')} can't be read, on which a run fails (input.on_bad_file)",
+        )
+    gpus = f"{format_count(len(machine.gpus), 'GPU')} of {min(machine.gpus):.0f} GiB" if machine.gpus else "no usable GPU"
     yield "machine", f"{machine.cores} cores, {machine.memory:.0f} GiB of memory, {gpus}"
 
 
@@ -168,7 +172,7 @@ def _describe_faults(logs: Logs) -> Iterator[str]:
     files = [file for file in logs.files if file.faults[0]]
     for file in files[:MAX_FILES_SHOWN]:
         count, reason = file.faults
-        also = f", and {count - 1:,} more row(s)" if count > 1 else ""
+        also = f", and {format_count(count - 1, 'more row')}" if count > 1 else ""
         is_encoded = isinstance(file.view, DelimitedView) and "UTF-8" in str(reason)
         hint = "; set input.csv_encoding, such as cp1252" if is_encoded else ""
         yield f"{file.path}, {reason}{also}{hint}. A run gives them the status unreadable"

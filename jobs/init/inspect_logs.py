@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ragassay.jobs.config.input import Columns
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.evaluation.labels import LabelSource, parse_labels
 from ragassay.jobs.init import errors
 from ragassay.jobs.init.choose_columns import ColumnChoice, choose_columns, choose_conversation, choose_separator
@@ -73,7 +74,7 @@ class Findings:
 
 def describe_size(files: Logs) -> str:
     """Return the size of files in words."""
-    return f"{len(files.files):,} file{'s' * (len(files.files) != 1)}, {files.size / (1 << 20):,.1f} MiB"
+    return f"{format_count(len(files.files), 'file')}, {files.size / (1 << 20):,.1f} MiB"
 
 
 def inspect_logs(uri: str) -> Findings:
@@ -109,10 +110,10 @@ def inspect_logs(uri: str) -> Findings:
     partitions = dict.fromkeys(file.partition for file in logs.files if file.partition)
     keys = list(dict.fromkeys(key for partition in partitions for key, _ in partition))
     used_columns = {*(choice.column for choice in choices), *labels}
-    partition_text = f", {len(partitions):,} partition(s) by {quote_names(keys)}" if keys else ""
+    partition_text = f", {format_count(len(partitions), 'partition')} by {quote_names(keys)}" if keys else ""
     return Findings(
         files=logs,
-        size=f"{rows:,} row{'s' * (rows != 1)} in {describe_size(logs)}{partition_text}",
+        size=f"{format_count(rows, 'row')} in {describe_size(logs)}{partition_text}",
         sample=_describe_sample(rows, max((len(column.values) for column in columns), default=0), texts),
         has_questions=questions is not None and len(list(filter(None, questions))) >= MIN_QUESTION_SHARE * len(questions),
         is_certain=all(c.is_named and "." not in (c.column or "") for c in chosen if c.key != ColumnRole.QUESTION),
@@ -131,7 +132,7 @@ def _describe_sample(rows: int, sampled: int, texts: Mapping[ColumnRole, Sequenc
     lengths = ", ".join(f"{role} {length:,.0f}" for role, length in chars.items())
     tokens = sum(chars.values()) / CHARS_PER_TOKEN
     return (
-        f"Mean characters in {sampled:,} sampled rows: {lengths}; about {tokens:,.0f} tokens per row, "
+        f"Mean characters in {format_count(sampled, 'sampled row')}: {lengths}; about {tokens:,.0f} tokens per row, "
         f"{rows * tokens:,.0f} in total."
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.input.text_lines import LINE_GROUP_BYTES
 
 QUOTE, TAB = '"', "\t"
@@ -136,7 +137,7 @@ def _width_fault(fields: list[str], width: int | None) -> str | None:
     if len(fields) > width and not any(field.strip() for field in fields[width:]):
         del fields[width:]
         return None
-    return f"{len(fields)} field{'s' * (len(fields) != 1)}, but the header has {width}"
+    return f"{format_count(len(fields), 'field')}, but the header has {width}"
 
 
 def _parse_quoted(lines: _Lines, line: _Line, delimiter: str, *, is_escaped: bool) -> tuple[list[str], int]:

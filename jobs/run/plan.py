@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ragassay.jobs.config.job import Job
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.input import Logs
 from ragassay.jobs.output.manifest import read_manifest, require_text
 from ragassay.jobs.output.partitions import hive_path
@@ -260,16 +261,18 @@ def _describe_selection(plan: RunPlan, selection: Selection) -> list[tuple[str, 
     options, files = plan.options.scope, selection.files
     counts = Counter(plan.reasons.values())
     reasons = ", ".join(f"{counts[reason]} {reason}" for reason in ScoreReason if counts[reason])
-    lines = [("score", f"{selection.rows:,} rows in {len(files):,} files ({reasons})" if files else "nothing is new")]
+    size = f"{format_count(selection.rows, 'row')} in {format_count(len(files), 'file')} ({reasons})"
+    lines = [("score", size if files else "nothing is new")]
     considered = {file.path for file in [*files.values(), *selection.deferred, *selection.outside]}
     skipped = [file for file in selection.logs.files if file.path not in considered]
     for name, group, text in (
         ("skip", skipped, "scored before"),
-        ("deferred", selection.deferred, f"the budget of {options.max_rows or 0:,} rows is reached"),
+        ("deferred", selection.deferred, f"the budget of {format_count(options.max_rows or 0, 'row')} is reached"),
         ("outside", selection.outside, "in partitions that --partitions excludes"),
     ):
         if group:
-            lines.append((name, f"{sum(file.rows or 0 for file in group):,} rows in {len(group):,} files: {text}"))
+            rows = sum(file.rows or 0 for file in group)
+            lines.append((name, f"{format_count(rows, 'row')} in {format_count(len(group), 'file')}: {text}"))
     for number, row in selection.cut_at.items():
         lines.append(("cut", f"{files[number].path} before row {row:,}: it exceeds the budget"))
     if options.share < 1:
@@ -281,4 +284,4 @@ def _describe_selection(plan: RunPlan, selection: Selection) -> list[tuple[str, 
 
 def _describe_partitions(paths: Sequence[str]) -> str:
     names = ", ".join(path or "the whole output" for path in paths[:3])
-    return f"{len(paths):,} partitions" + (f" ({names}{', …' if len(paths) > 3 else ''})" if paths else "")
+    return format_count(len(paths), "partition") + (f" ({names}{', …' if len(paths) > 3 else ''})" if paths else "")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.output.commits import delete_pending_markers
 from ragassay.jobs.progress.task import task
@@ -54,7 +55,9 @@ def score(plan: RunPlan, console: Console) -> ScoreResult:
     files, resumed = selection.non_empty_files, 0
     if files:
         resumed = CommittedRowCounter(output, files)()
-        console.print(f"{selection.rows} rows to score" + (f", {resumed} of them already committed" if resumed else ""))
+        console.print(
+            f"{format_count(selection.rows, 'row')} to score" + (f", {resumed} of them already committed" if resumed else "")
+        )
         score_files(plan.scoring_job, selection, output, resumed, console)
     cut = find_unfinished_files(output, files, selection.samples) if selection.can_end_early else set()
     whole_files = {number: file for number, file in selection.files.items() if number not in cut}

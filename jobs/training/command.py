@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.progress.task import raise_done_to, task
 from ragassay.jobs.report.printed.labels import print_label_counts
@@ -163,7 +164,7 @@ def _print_summary(counts: Counter[str], training: list[ContextGroup], held_out:
     unshared_tokens = sum(len(prompt) for group in training for unit in group.units for prompt in unit.prompts)
     lines = [
         "labels     " + ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items())),
-        f"held out   {sum(len(g.units) for g in held_out):,} labels of other contexts",
+        f"held out   {format_count(sum(len(g.units) for g in held_out), 'label')} of other contexts",
         f"tokens     {tokens:,} per epoch, {unshared_tokens:,} without shared prefixes",
     ]
     for line in lines:

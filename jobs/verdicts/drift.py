@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragassay.jobs.config.verdict import Drift, VerdictConfig
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.output.partitions import earlier_partitions, hive_path, natural_key
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.partition_stats import read_partition_stats
@@ -78,7 +79,7 @@ def _compare_partitions(
     errors = _compare_errors(limits, error_rates)
     if min(sentences) < limits.min_sentences:
         setting = f"verdict.drift.min_sentences: {limits.min_sentences}"
-        counts = f"{sentences[0]:,} sentences against {sentences[1]:,} before"
+        counts = f"{format_count(sentences[0], 'sentence')} against {sentences[1]:,} before"
         note = f"{counts} are too few to distinguish drift from chance ({setting})"
         # A run in which every row failed has no sentence: then the errors are the drift.
         return DriftCheck(*names, sentences, [errors] if errors.drifted else [], None if errors.drifted else note)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, Threshold, VerdictConfig
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
@@ -72,7 +73,7 @@ def compute_quantile_threshold(
     if cut is None:
         return ThresholdRecord(None, NO_SCORE)
     history_text = " and its history" if threshold.of == "history" else ""
-    source = f"quantile {target_share:g} of the {cut.count} responses of this run{history_text}"
+    source = f"quantile {target_share:g} of the {format_count(cut.count, 'response')} of this run{history_text}"
     flagged_share = cut.flagged / cut.count
     if flagged_share > target_share + TIED:
         ties = "because many tie (aggregate.positive: cdf or shift makes fewer ties)"

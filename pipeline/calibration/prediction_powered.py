@@ -187,6 +187,19 @@ def estimate_share(cells: EstimationCells) -> ShareEstimate:
     return ShareEstimate(value, min(float(low), value), max(float(high), value))
 
 
+def limit_to_labels(estimate: ShareEstimate, hallucinated: int, correct: int, rows: float) -> ShareEstimate:
+    """Limit an interval to what the labels leave possible: hallucinated / rows <= share <= 1 - correct / rows.
+
+    Args:
+        estimate: The estimate.
+        hallucinated: Rows that are labeled hallucinated.
+        correct: Rows that are labeled correct.
+        rows: All rows that the estimate is about.
+    """
+    low, high = max(estimate.low, hallucinated / rows), min(estimate.high, 1 - correct / rows)
+    return replace(estimate, low=min(low, estimate.value), high=max(high, estimate.value))
+
+
 def compute_intervals(
     shares: Floats,
     rates: Floats,

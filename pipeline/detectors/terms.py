@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from ragassay.pipeline.text.spacy_import import import_spacy
+from ragassay.pipeline.text.words import ANSWER_WORDS
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NO_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -97,6 +98,7 @@ def _stems(language: str) -> _Stems:
 
 @lru_cache(maxsize=32)
 def load_stop_words(language: str) -> frozenset[str]:
-    """Load spaCy's stop words of a language, in lower case."""
+    """Load spaCy's stop words of a language, in lower case; in English also words such as yes and thanks."""
     spacy = import_spacy()
-    return frozenset(word.casefold() for word in spacy.util.get_lang_class(language).Defaults.stop_words)
+    words = frozenset(word.casefold() for word in spacy.util.get_lang_class(language).Defaults.stop_words)
+    return words | ANSWER_WORDS if language == "en" else words

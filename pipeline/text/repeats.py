@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragassay.pipeline.text.characters import normalize_characters
+from ragassay.pipeline.text.words import ANSWER_WORDS, extract_words
 
 MIN_REPEAT_WORDS = 3
 """Sentences with fewer words, such as "Yes.", occur in many contexts by chance and never count as repeats."""
@@ -27,7 +28,8 @@ def find_repeats(context: Sequence[str], sentences: Sequence[str]) -> list[bool]
         sentences: Sentences of the response, in order.
 
     Returns:
-        A boolean per sentence. All are false if every sentence is a repeat, so that a response of copies is scored normally.
+        A boolean per sentence. All are false if every sentence with a claim is a repeat, so that a response of copies, such as
+        "Yes." and a copy, is scored normally.
     """
     passages: list[_Passage] | None = None
     earlier: set[str] = set()
@@ -41,7 +43,11 @@ def find_repeats(context: Sequence[str], sentences: Sequence[str]) -> list[bool]
             passages = [_index_passage(passage) for passage in context]
         repeats.append(words in earlier or any(passage.has_sentences(words) for passage in passages))
         earlier.add(words)
-    return [False] * len(repeats) if all(repeats) else repeats
+    has_own_claim = any(
+        not is_repeat and not ANSWER_WORDS.issuperset(extract_words(sentence))
+        for sentence, is_repeat in zip(sentences, repeats, strict=True)
+    )
+    return repeats if has_own_claim else [False] * len(repeats)
 
 
 @dataclass(frozen=True)

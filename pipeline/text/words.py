@@ -5,6 +5,11 @@ from collections.abc import Iterable, Sequence, Set
 
 _WORD = re.compile(r"\w+")
 
+ANSWER_WORDS = frozenset(
+    {"yes", "yeah", "no", "sure", "ok", "okay", "certainly", "hello", "hi", "thanks", "thank", "you", "sorry"}
+)
+"""English words that, without others, say nothing that a context could contain, such as "Yes." before the claim itself."""
+
 
 def extract_words(text: str) -> list[str]:
     """Return the words of a text, in lower case."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.integrations.publish import errors
 from ragassay.jobs.integrations.publish.command import PublishResult
@@ -15,7 +16,9 @@ MAX_NAMES = 5  # partitions or rows that a line lists
 
 def print_published(result: PublishResult, address: str, seconds: float, console: Console) -> None:
     """Print what was sent, and the status of all other rows."""
-    print_lines(_build_lines(result, address, "sent", f"; {result.request_count:,} requests in {seconds:.1f} s"), console)
+    print_lines(
+        _build_lines(result, address, "sent", f"; {format_count(result.request_count, 'request')} in {seconds:.1f} s"), console
+    )
 
 
 def print_dry_run(result: PublishResult, example: Any, address: str, console: Console) -> None:
@@ -40,21 +43,24 @@ def raise_if_unsent(result: PublishResult, address: str) -> None:
 
 def _build_lines(result: PublishResult, address: str, verb: str, requests: str) -> list[tuple[str, str]]:
     total = sum(result.sent.values())
-    lines = [(verb, f"{total:,} verdicts to {address}{_list_partitions(result.sent)}{requests}")]
+    lines = [(verb, f"{format_count(total, 'verdict')} to {address}{_list_partitions(result.sent)}{requests}")]
     if result.current:
-        lines.append(("up to date", f"{len(result.current):,} {'partition' if len(result.current) == 1 else 'partitions'}"))
+        lines.append(("up to date", format_count(len(result.current), "partition")))
     if result.without_verdicts:
         names = ", ".join(name or "the output" for name in result.without_verdicts[:MAX_NAMES])
         lines.append(("no verdicts", f"{names}: run `ragassay finalize`"))
     if result.not_sent:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in result.not_sent.most_common())
-        lines.append(("not sent", f"{result.not_sent.total():,} rows ({reasons})"))
+        lines.append(("not sent", f"{format_count(result.not_sent.total(), 'row')} ({reasons})"))
     if result.unknown:
-        lines.append(("unknown", f"{result.unknown:,} rows whose trace or span does not exist"))
+        lines.append(("unknown", f"{format_count(result.unknown, 'row')} whose trace or span does not exist"))
     if result.refused:
-        shown = "; ".join(f"{item.row_id or f'{item.rows:,} rows'}: {item.reason}" for item in result.refused[:MAX_NAMES])
+        shown = "; ".join(
+            f"{item.row_id or format_count(item.rows, 'row')}: {item.reason}" for item in result.refused[:MAX_NAMES]
+        )
         more = f"; and {len(result.refused) - MAX_NAMES:,} more" if len(result.refused) > MAX_NAMES else ""
-        lines.append(("refused", f"{sum(item.rows for item in result.refused):,} rows ({shown}{more})"))
+        rows = format_count(sum(item.rows for item in result.refused), "row")
+        lines.append(("refused", f"{rows} ({shown}{more})"))
     return lines
 
 
@@ -62,5 +68,5 @@ def _list_partitions(sent: dict[str, int]) -> str:
     partitions = [f"{partition} {rows:,}" for partition, rows in sent.items() if partition]
     if not partitions:
         return ""
-    more = f", and {len(partitions) - MAX_NAMES:,} more partitions" if len(partitions) > MAX_NAMES else ""
+    more = f", and {format_count(len(partitions) - MAX_NAMES, 'more partition')}" if len(partitions) > MAX_NAMES else ""
     return f" ({', '.join(partitions[:MAX_NAMES])}{more})"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.statuses import describe_reasons
 from ragassay.jobs.report.counts import GroupCounts
 from ragassay.jobs.report.gather import ReportData
@@ -84,7 +85,7 @@ def _state_share(counts: GroupCounts) -> Tile:
     low, high = counts.flagged_interval
     return Tile(
         format_share(counts.flagged_share),
-        f"flagged: {counts.flagged:,} of {counts.scored:,} responses",
+        f"flagged: {counts.flagged:,} of {format_count(counts.scored, 'response')}",
         f"95% interval {format_share(low)} to {format_share(high)}",
     )
 
@@ -105,10 +106,12 @@ def _state_change(counts: GroupCounts, before: GroupCounts) -> Tile:
 def _state_estimate(rate: RateRecord) -> Tile:
     assert rate.powered is not None
     if rate.labels == rate.rows:
-        return Tile(format_share(rate.powered.value), "hallucinated", f"by the labels of all {rate.rows:,} responses")
+        return Tile(
+            format_share(rate.powered.value), "hallucinated", f"by the labels of all {format_count(rate.rows, 'response')}"
+        )
     return Tile(
         format_share(rate.powered.value),
-        f"estimated share hallucinated, by {rate.labels:,} labels",
+        f"estimated share hallucinated, by {format_count(rate.labels, 'label')}",
         f"95% interval {format_share(rate.powered.low)} to {format_share(rate.powered.high)}",
     )
 
@@ -120,11 +123,11 @@ def _state_rows(counts: GroupCounts) -> Tile:
 
 
 def _list_totals(data: ReportData) -> Iterator[str]:
-    yield f"{data.sentence_count:,} sentences"
+    yield format_count(data.sentence_count, "sentence")
     for judge, decided in data.judge_decisions.items():
-        yield f"{decided:,} responses decided by {judge}"
+        yield f"{format_count(decided, 'response')} decided by {judge}"
     if data.excluded:
-        yield f"{data.excluded:,} rows excluded by --where"
+        yield f"{format_count(data.excluded, 'row')} excluded by --where"
 
 
 def list_notes(manifest: Manifest, run: Run, has_partitions: bool) -> list[str]:
@@ -149,8 +152,8 @@ def _describe_sample(manifest: Manifest) -> Iterator[str]:
     if files:
         rows, sampled_out = sum(file.rows or 0 for file in files), sum(file.sampled_out for file in files)
         yield (
-            f"A sample: {rows - sampled_out:,} of {rows:,} rows in {len(files):,} files were scored, chosen by a hash of their "
-            "ids. Counts are of the scored rows; shares are estimates for all."
+            f"A sample: {rows - sampled_out:,} of {format_count(rows, 'row')} in {format_count(len(files), 'file')} were "
+            "scored, chosen by a hash of their ids. Counts are of the scored rows; shares are estimates for all."
         )
 
 
@@ -163,7 +166,7 @@ def _describe_runs(manifest: Manifest) -> Iterator[str]:
 
 def _describe_run(run: Run) -> str:
     scored, failed = run.rows.get("scored", 0), run.rows.get("failed", 0)
-    parts = [f"{scored:,} rows scored", *([f"{failed:,} unscorable"] if failed else [])]
+    parts = [f"{format_count(scored, 'row')} scored", *([f"{failed:,} unscorable"] if failed else [])]
     if scored and run.flagged is not None:
         parts.append(f"{run.flagged / scored:.1%} flagged")
     return ", ".join(parts)

@@ -7,6 +7,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.text import Text
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.display.statuses import describe_reasons
 from ragassay.jobs.display.text_table import TextTable, format_number, print_table
@@ -46,7 +47,8 @@ def describe_change(comparison: RunComparison) -> str:
     changed = rate.to_flagged + rate.to_supported
     p_value = "p < 0.001" if rate.p_value < 0.001 else f"p = {rate.p_value:.3f}"
     return (
-        f"{changed:,} of {rate.rows:,} rows in both changed sides: {rate.to_flagged:,} to flagged, {rate.to_supported:,} to "
+        f"{changed:,} of {format_count(rate.rows, 'row')} in both changed sides: {rate.to_flagged:,} to flagged, "
+        f"{rate.to_supported:,} to "
         f"supported. Flagged: {rate.first_share:.1%} in A, {rate.second_share:.1%} in B, "
         f"{_format_difference(rate.difference)} ({p_value})."
     )
@@ -82,7 +84,7 @@ def _list_sides(comparison: RunComparison) -> Iterator[tuple[str, str]]:
     matched = ", ".join(f"{pairs:,} by {key}" for key, pairs in comparison.matched.items() if pairs)
     yield "matched", matched or "no row"
     if comparison.other_question:
-        yield "not matched", f"{comparison.other_question:,} rows with an equal row_id, but another question"
+        yield "not matched", f"{format_count(comparison.other_question, 'row')} with an equal row_id, but another question"
     if comparison.unscorable_pairs:
         yield "not compared", f"{comparison.unscorable_pairs:,} of the matched rows, unscorable in A or B"
     if comparison.same_texts is not None and comparison.overall is not None:
@@ -102,7 +104,7 @@ def _describe_side(side: ComparedSide) -> str:
     name = " ".join([side.output, *(f"{column}={value}" for column, value in side.where.items())])
     unscorable = sum(side.unscorable.values())
     reasons = f" ({describe_reasons(side.unscorable)})" if unscorable else ""
-    return f"{name}: {side.rows:,} rows, {unscorable:,} unscorable{reasons}, {side.unmatched:,} not in the other"
+    return f"{name}: {format_count(side.rows, 'row')}, {unscorable:,} unscorable{reasons}, {side.unmatched:,} not in the other"
 
 
 def _make_slice_table(column: str, rates: list[PairedRate]) -> TextTable:
@@ -125,7 +127,7 @@ def _make_changed_table(comparison: RunComparison) -> TextTable:
     shown, measure = comparison.changed[:SHOWN_ROWS], comparison.changed_by
     name = "P(supported)" if measure == "probability" else measure
     more = f", the first {SHOWN_ROWS}; --out FILE writes all" if len(comparison.changed) > SHOWN_ROWS else ""
-    title = f"{len(comparison.changed):,} rows that changed sides, the largest change of {name} first{more}"
+    title = f"{format_count(len(comparison.changed), 'row')} that changed sides, the largest change of {name} first{more}"
     rows = [[*_list_cells(row, measure)] for row in shown]
     return TextTable(title, ["row", "now", f"{name} in A", "in B", "question"], rows)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.display.text_table import (
     TextTable,
@@ -40,8 +41,11 @@ def _estimate_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
     rate = estimate.overall
     population = f"{rate.rows:,} scored responses"
     if rate.population is not None:
-        population = f"about {rate.population:,.0f} responses, of which {rate.rows:,} were scored, a random sample"
-    yield "hallucinated", f"{_format_share(rate.powered)} of {population}, by {rate.labels:,} labels and all verdicts"
+        population = f"about {format_count(rate.population, 'response')}, of which {rate.rows:,} were scored, a random sample"
+    yield (
+        "hallucinated",
+        f"{_format_share(rate.powered)} of {population}, by {format_count(rate.labels, 'label')} and all verdicts",
+    )
     yield "flagged", f"{rate.flagged:.1%}, the share by the verdicts alone"
     yield (
         "labels alone",
@@ -70,7 +74,11 @@ def _describe_more_labels(rate: RateRecord) -> str:
     if rate.more_labels == rate.rows - rate.labels and rate.population is not None:
         return f"not even if all {rate.rows:,} scored responses are labeled: score a larger share of the rows"
     if rate.more_labels == rate.rows - rate.labels:
-        return f"only if all {rate.rows:,} responses are labeled" if rate.more_labels else "all responses are labeled"
+        return (
+            f"only if all {format_count(rate.rows, 'response')} are labeled"
+            if rate.more_labels
+            else "all responses are labeled"
+        )
     return f"with about {rate.more_labels:,} more labels, drawn like these"
 
 

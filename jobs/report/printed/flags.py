@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.text_table import TextTable, print_table
 from ragassay.jobs.evaluation.flag_quality import FLAG_EVERYTHING
 from ragassay.jobs.evaluation.labels import Label
@@ -26,13 +27,13 @@ def print_flags(table: FlagTable, console: Console) -> None:
 def describe_flags(table: FlagTable) -> str:
     """Describe in two sentences how many flags are right and how much was missed."""
     flagged, wrong, name = table.flagged_wrong + table.flagged_correct, table.flagged_wrong + table.missed, _name_wrong(table)
-    verb = "is" if table.flagged_wrong == 1 else "are"
-    hits = f"Of {flagged:,} flagged {table.unit}, {table.flagged_wrong:,} {verb} {name}."
+    verb, unit = "is" if table.flagged_wrong == 1 else "are", table.unit.removesuffix("s")
+    hits = f"Of {format_count(flagged, f'flagged {unit}')}, {table.flagged_wrong:,} {verb} {name}."
     if not flagged:
         hits = f"None of the labeled {table.unit} is flagged."
     if not table.missed + table.passed:
         return f"{hits} No other {table.unit} are labeled, so recall can't be measured."
-    return f"{hits} It missed {table.missed:,} of {wrong:,} {name} ones."
+    return f"{hits} It missed {table.missed:,} of {format_count(wrong, f'{name} one')}."
 
 
 def describe_classes(table: FlagTable) -> str:
@@ -41,7 +42,8 @@ def describe_classes(table: FlagTable) -> str:
     name = _name_wrong(table)
     reason = "are unscorable" if table.unit == "responses" else "have no score"
     unscorable = f" ({table.unscorable:,} more {reason} and are not counted)" if table.unscorable else ""
-    text = f"{rows:,} labeled {table.unit}{unscorable}. The positive class is {name}"
+    labeled = format_count(rows, f"labeled {table.unit.removesuffix('s')}")
+    text = f"{labeled}{unscorable}. The positive class is {name}"
     return f"{text}: partly wrong responses count as wrong." if Label.PARTIAL in table.wrong_means else f"{text}."
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.quoted import MAX_ID_CHARS, MAX_LABEL_CHARS, quote_value
 from ragassay.jobs.evaluation.labels import LabelCounts, LabelSource
 
@@ -32,9 +33,9 @@ def format_label_counts(source: LabelSource) -> Iterator[str]:
     notes = [
         f"{counts.unlabeled:,} without a label" if counts.unlabeled else "",
         _format_unknown(counts),
-        _format_examples("id(s) that no row has", [quote_value(name, MAX_ID_CHARS) for name in counts.unmatched]),
-        _format_examples("item(s) with contradictory labels", counts.contradictions),
-        _format_examples("row(s) that can't be read", counts.unreadable),
+        _format_examples("id", "that no row has", [quote_value(name, MAX_ID_CHARS) for name in counts.unmatched]),
+        _format_examples("item", "with contradictory labels", counts.contradictions),
+        _format_examples("row", "that can't be read", counts.unreadable),
     ]
     for note in filter(None, notes):
         yield f"        {note}"
@@ -44,15 +45,15 @@ def _format_unknown(counts: LabelCounts) -> str:
     if not counts.unknown:
         return ""
     values = counts.unknown.most_common()
-    total = f"not labels: {counts.unknown.total():,} value(s)"
+    total = f"not labels: {format_count(counts.unknown.total(), 'value')}"
     if any(len(value) > MAX_LABEL_CHARS or "\n" in value for value, _ in values):  # texts of the log are never printed
         return total
     listed = ", ".join(f"{value!r} ({count:,})" for value, count in values[:MAX_VALUES])
     return f"{total}, {listed}" + (", …" if len(values) > MAX_VALUES else "")
 
 
-def _format_examples(name: str, items: Sequence[str]) -> str:
+def _format_examples(noun: str, fault: str, items: Sequence[str]) -> str:
     if not items:
         return ""
     listed = ", ".join(items[:MAX_EXAMPLES])
-    return f"{len(items):,} {name}: {listed}" + (", …" if len(items) > MAX_EXAMPLES else "")
+    return f"{format_count(len(items), noun)} {fault}: {listed}" + (", …" if len(items) > MAX_EXAMPLES else "")

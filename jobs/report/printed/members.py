@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.text_table import (
     TextTable,
     format_number,
@@ -22,7 +23,7 @@ def make_member_tables(comparison: MemberComparison) -> list[TextTable]:
     header = ["member", "flags below", "flagged", "no value"]
     return [
         TextTable(
-            f"flags of each member in the latest {len(comparison.responses)} responses",
+            f"flags of each member in the latest {format_count(len(comparison.responses), 'response')}",
             [*header, "of those wrong", "share of wrong flagged"] if with_labels else header,
             [_make_member_row(member, len(comparison.responses), with_labels) for member in comparison.members],
         ),

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, open_scored
 from ragassay.jobs.output.sidecar_dataset import open_escalations
@@ -140,7 +141,7 @@ def ask_judge(job: Job, output: Folder, run_id: str, unanswered: Mapping[DataFil
     if not policy.judge.engine.IS_SERVED:
         prepare_slm(policy.judge)
     rows = sum(map(len, unanswered.values()))
-    console.print(f"{rows} responses to send to the judge")
+    console.print(f"{format_count(rows, 'response')} to send to the judge")
     partition_keys = {key: escalated_partition_key(key) for file in unanswered for key in file.keys}
     schema = escalated_schema(partition_keys.values())
     sink = open_escalations(output).make_sink(list(partition_keys.values()), schema)

@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from ragassay.jobs.config.job import Job
+from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sidecar_dataset import open_explanations
@@ -138,7 +139,7 @@ def _explain(
         wait = job.runtime.wait_seconds
         _update_manifest(output, manifest, lambda current: current.reasoners.update({strategy: identity}), wait, console)
         sentence_count = int(flagged.counts[unexplained].sum())
-        console.print(f"{sentence_count} sentences of {len(unexplained)} responses to explain")
+        console.print(f"{format_count(sentence_count, 'sentence')} of {format_count(len(unexplained), 'response')} to explain")
         stage = _make_stage(reasoner, strategy, identity, run.run_id, output, options)
         with ExitStack() as ray:
             with task(console, "loading", "Ray"):

@@ -1,6 +1,7 @@
 """Check one answer: its sentences, its rendering, and the errors of invalid answers."""
 
 import shutil
+from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
@@ -50,6 +51,20 @@ def test_sentences_have_their_best_passage_and_their_missing_terms() -> None:
     assert FARE["response"][flagged.start : flagged.end] == flagged.text
     assert [line[0] for line in repr(checked).splitlines() if line[0] in "✓✗"] == ["✓", "✗"]
     assert checked.to_dict()["judged_by"] == checked.judged_by
+
+
+def test_the_sentence_that_decided_a_verdict_has_a_cause_in_every_state() -> None:
+    checked = ragassay.check(**FARE, fast=True)
+    sentences = [{**sentence, "state": "supported"} for sentence in checked.row["sentences"]]
+    (first, second) = replace(checked, row={**checked.row, "sentences": sentences}).sentences
+    assert first.cause is None and second.cause == checked.sentences[1].cause is not None
+
+
+@pytest.mark.parametrize("first", ["Yes.", "No.", "Sure!"])
+def test_words_such_as_yes_before_a_copy_of_the_context_flag_nothing(first: str) -> None:
+    texts = {"question": "Do I need a ticket?", "context": "Every passenger needs a ticket. A ticket costs 3 euros."}
+    checked = ragassay.check(**texts, response=f"{first} Every passenger needs a ticket.", fast=True)
+    assert checked.verdict == "supported" and [s.state for s in checked.sentences] == [None, "supported"]
 
 
 def test_a_fast_check_uses_only_the_detectors_of_a_job() -> None:

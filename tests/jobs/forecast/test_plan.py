@@ -228,7 +228,7 @@ def test_the_command_works_without_an_engine(tmp_path: Path) -> None:
     command = ("plan", tmp_path / "a.parquet", "--seconds", "0", "--gpus", "8", "--gpu-tokens-per-second", "100000")
     done = invoke(*command, "--gpu-price", "2.5")
     assert done.returncode == 0, done.stderr
-    assert "40 rows in 1 files" in done.stdout and "time on 8 GPUs" in done.stdout and "in GPU hours" in done.stdout
+    assert "40 rows in 1 file" in done.stdout and "time on 8 GPUs" in done.stdout and "in GPU hours" in done.stdout
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
     done = ragassay("plan", tmp_path / "a.parquet", "--config", config)
     assert done.returncode == 0 and "on this machine" in done.stdout and "tokens" not in done.stdout

@@ -325,7 +325,7 @@ def test_files_with_different_columns_are_read(tmp_path: Path) -> None:
     (tmp_path / "d.parquet").write_bytes(b"none")
     result = invoke("init", tmp_path, "--out", tmp_path / "job.yaml")
     assert result.returncode == 0, result.stderr
-    assert "1 file(s) can't be read" in result.stdout and "`query` (string) is not in all files" in result.stdout
+    assert "1 file can't be read" in result.stdout and "`query` (string) is not in all files" in result.stdout
     job = load_job(str(tmp_path / "job.yaml"))
     assert job.input.columns.context == "docs" and not job.members.slms
 

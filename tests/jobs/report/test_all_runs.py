@@ -26,7 +26,7 @@ def test_a_site_has_an_index_and_a_page_per_partition(scored: Path, tmp_path: Pa
     flagged = sum(row["verdict"] == "hallucinated" for row in read_rows(scored) if row["dt"] == "2026-11-04")
     assert f"flagged: {flagged} of 60 responses" in page and page.count("<article") == flagged
     assert "against 2026-11-03" in page and 'name="scope"' not in page
-    assert "dt=2026-11-04 against 2 earlier partition(s)" in page  # drift of this partition, not of the latest
+    assert "dt=2026-11-04 against 2 earlier partitions" in page  # drift of this partition, not of the latest
     again = invoke("report", scored, "--all-runs", "--out", target)
     assert again.returncode == 0, again.stderr
 

@@ -230,7 +230,7 @@ def test_a_rewritten_row_in_the_middle_of_a_file_is_reported_once(tmp_path: Path
     run = Manifest.from_json((output / "manifest.json").read_text()).runs[-1]
     print_summary(replace(run, rows={"in": 200, "scored": 0, "failed": 0, "skipped": 200}), "out", Console(width=1000), 0.0)
     line = next(line for line in capsys.readouterr().out.splitlines() if "a.parquet" in line)
-    assert "1 file(s) rewritten since they were scored, skipped" in line and str(path) in line
+    assert "1 file rewritten since the run that scored them, skipped" in line and str(path) in line
     assert register(logs, output) == [] and rewritten_files(output) == []  # reported only once
     old = (output / "manifest.json").read_text().replace(f'"mtime": {entries(output)[0].mtime}', '"mtime": null')
     (output / "manifest.json").write_text(old)

@@ -118,7 +118,7 @@ def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(
     )
     with (tmp_path / "summary").open("w") as text:
         print_summary(first, str(output), Console(file=text, width=200), 0.0)
-    assert "36 rows in 3 files of 2 partitions; about 1 more runs like this one" in (tmp_path / "summary").read_text()
+    assert "36 rows in 3 files of 2 partitions; about 1 more run like this one" in (tmp_path / "summary").read_text()
     assert {row["row_id"] for row in read_rows(output)} == {f"r{i}" for i in range(4 * ROWS, 6 * ROWS)}
     second = run_backfill(logs, output, newest)
     assert second.deferred is None and raw_of(output) == whole

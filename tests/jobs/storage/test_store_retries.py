@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from ragassay.pipeline.verdict.deciding import find_deciding_sentences
 from tests.chat_server import Serve, completion
 from tests.conftest import OBJECT_STORE, example_rows, write_logs
 from tests.jobs.conftest import invoke, write_job
@@ -51,9 +52,12 @@ def test_logs_and_output_can_be_in_an_object_store(
         for _ in range(2):
             result = invoke("explain", f"s3://audit/out{query}", "--config", config, "--strategy", "categorized")
             assert result.returncode == 0, result.stdout + result.stderr
-        flagged = sum(table["flagged_sentences"].to_pylist())
+        rows = zip(table["verdict"].to_pylist(), table["sentences"].to_pylist(), strict=True)
+        deciding = sum(len(find_deciding_sentences(verdict, sentences)) for verdict, sentences in rows)
         explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
-        assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(count_questions(model).values()) == 1
+        assert (
+            sum(map(len, explained["explanations"].to_pylist())) == deciding > 0 and max(count_questions(model).values()) == 1
+        )
         engine = {"kind": "server", "base_url": serve(lambda _: completion({"No": 0.7, "Yes": 0.2})).url}
         judge = {"judge": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
         config = write_job(tmp_path / "cascade.yaml", settings, members={"slms": []}, escalation={**judge})

@@ -16,6 +16,7 @@ from ragassay.pipeline.calibration.prediction_powered import (
     compute_intervals,
     count_labels_to_halve,
     estimate_share,
+    limit_to_labels,
 )
 from tests.benchmarks.estimate import assign_strata, draw_labels, estimate_normal_ppi, simulate_logs
 
@@ -53,6 +54,24 @@ def test_the_estimate_is_exact_if_all_rows_are_labeled() -> None:
     sample = make_sample(list(range(200)), logs.wrong.tolist())
     result = estimate_share(build_powered_cells(logs.flagged, logs.scores, sample))
     assert result.value == pytest.approx(0.2) and result.high - result.low < 1e-3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_interval_shrinks_to_the_rate_as_all_rows_get_labels(seed: int) -> None:
+    """A labeled row is known, so the rate of these rows can't be below or above what the labels leave possible."""
+    logs, size, widths = simulate_logs("good", 0.3, np.random.default_rng(seed), 300), 300, []
+    order = np.random.default_rng(seed).permutation(size)
+    for count in (20, 150, 290, 299, 300):
+        rows = order[:count]
+        wrong = int(logs.wrong[rows].sum())
+        plain = estimate_share(
+            build_powered_cells(logs.flagged, logs.scores, make_sample(rows.tolist(), logs.wrong[rows].tolist()))
+        )
+        limited = limit_to_labels(plain, wrong, count - wrong, size)
+        assert wrong / size - 1e-12 <= limited.low <= limited.value <= limited.high <= 1 - (count - wrong) / size + 1e-12
+        assert count > 20 or limited == plain, "few labels exclude nothing that the interval contains"
+        widths.append(limited.high - limited.low)
+    assert widths == sorted(widths, reverse=True) and widths[-2] <= 1 / size + 1e-12 and widths[-1] < 1e-12
 
 
 def test_the_interval_allows_for_unseen_hallucinations() -> None:

@@ -32,5 +32,10 @@ def test_a_response_of_copies_has_no_repeats() -> None:
     assert find_repeats(CONTEXT, ["The drug is new.", "Store it dry."]) == [False, False]
 
 
+@pytest.mark.parametrize(("first", "copies_count"), [("Yes.", True), ("Sure, thank you!", True), ("At ten.", False)])
+def test_words_such_as_yes_are_no_claim_beside_copies(first: str, copies_count: bool) -> None:
+    assert find_repeats(CONTEXT, [first, "Store it dry."]) == [False, not copies_count]
+
+
 def test_attack_invisible_characters_make_no_new_sentence() -> None:
     assert find_repeats(CONTEXT, ["The dr\u200bug is new.", "It costs ten euros."]) == [True, False]

@@ -112,7 +112,7 @@ def test_mlflow_has_each_assessment_once_although_replies_were_lost(tmp_path: Pa
     tool.fault = lambda number: DROP_AFTER if number in {2, 7, 12} else None
     output = write_output(tmp_path, {"": rows(20)})
     result = publish(output, tool.url, tool="mlflow")
-    assert result.returncode == 0 and "1 rows whose trace" in result.stdout, result.stdout + result.stderr
+    assert result.returncode == 0 and "1 row whose trace" in result.stdout, result.stdout + result.stderr
     assert [len(items) for trace, items in sorted(server.annotations.items()) if trace not in {"r9", "r19"}] == [1] * 17
     (assessment,) = server.annotations["r0"]
     assert assessment["feedback"] == {"value": HALLUCINATED} and "It has 42 parts." in assessment["rationale"]

@@ -146,7 +146,7 @@ def test_only_the_rest_of_a_partly_accepted_batch_is_sent_again(tmp_path: Path, 
     assert retry.returncode == 1 and len(tool.requests[-1][1]["batch"]) == 2
     server.refuse = lambda _: None
     fixed = publish(output, tool.url)
-    assert fixed.returncode == 0 and "1 verdicts" in fixed.stdout and "r4" in server.named()
+    assert fixed.returncode == 0 and "1 verdict to" in fixed.stdout and "r4" in server.named()
     assert "0 verdicts" in publish(output, tool.url).stdout and record(output).partitions[""].sent == 8
 
 
@@ -323,7 +323,7 @@ def test_dry_run_counts_the_verdicts_that_are_sent(tmp_path: Path, serve: Serve)
             write_output(tmp_path, {"": [row("a"), row("b"), row("c", HALLUCINATED)]}, run_id)
             server.refuse = lambda _: None
         dry = publish(output, tool.url, "--flagged-only", "--dry-run")
-        assert f" {verdicts} verdicts" in dry.stdout, dry.stdout
+        assert f" {verdicts} verdict" in dry.stdout, dry.stdout
         earlier = tool.count
         publish(output, tool.url, "--flagged-only")
         sent = [event["body"]["traceId"] for _, body in tool.requests[earlier:] for event in body["batch"]]

@@ -221,7 +221,7 @@ def test_faults_are_reported(tmp_path: Path) -> None:
 def test_the_command_prints_what_it_wrote(tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
     output.add_verdicts("dt=1", 2)
-    for summary in ("2 rows in 1 partition(s) written", "0 rows in 0 partition(s) written; 1 unchanged"):
+    for summary in ("2 rows in 1 partition written", "0 rows in 0 partitions written; 1 unchanged"):
         result = invoke("table", output.path, "--table", f"delta:{tmp_path}/t")
         assert result.returncode == 0 and summary in result.stdout, result.stderr
 

@@ -48,7 +48,17 @@ def test_calibrate_evaluate_and_tune_read_weak_labels(explained: tuple[Path, Pat
         assert row["label"] == ("correct" if all(supported) else "wrong")
         assert all(("signed" in row["response"][s["start"] : s["end"]]) != s["supported"] for s in row["sentence_labels"])
     calibrated = invoke(
-        "calibrate", output, "--label", "label", "--labels", labels, "--target", "supported-f1", "--out", tmp_path / "c.json"
+        "calibrate",
+        output,
+        "--label",
+        "label",
+        "--labels",
+        labels,
+        "--target",
+        "flag-precision>=0.1",
+        "--force",
+        "--out",
+        tmp_path / "c.json",
     )
     assert calibrated.returncode == 0 and "weak labels, by m" in calibrated.stdout, calibrated.stdout + calibrated.stderr
     evaluated = invoke("evaluate", output, "--label", "label", "--labels", labels, *resamples(tmp_path, 0))
