@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.api import errors
+from ragassay.jobs.api.answer_engines import choose_answer_engines, describe_answer_engines
 from ragassay.jobs.api.in_process import ReportStep, load_stages, run_stages
 from ragassay.jobs.api.resolve_settings import resolve_answer_settings
 from ragassay.jobs.api.row_stages import make_row_stages
@@ -23,7 +24,7 @@ from ragassay.schemas.manifest import MemberFit
 def check_answers(
     job: Job, answers: Sequence[Mapping[str, Any]], history: str | None, calibration: str | None, report_step: ReportStep
 ) -> list[Verdict]:
-    """Check answers. An SLM finds the evidence, unless the job sets `evidence`.
+    """Check answers. An SLM finds the evidence, unless the job sets `evidence`. See `choose_answer_engines` for the engines.
 
     Args:
         job: The job.
@@ -46,7 +47,11 @@ def check_answers(
     table = _make_table(answers, columns, job.members.need_question)
     job = resolve_dtypes(job.model_copy(update={"members": job.members.with_evidence()}))
     settings = resolve_answer_settings(job, history, calibration)
-    rows = run_stages(load_stages(make_row_stages(job, settings), report_step), table, report_step).to_pylist()
+    if job.members.slms:
+        report_step("preparing models")
+    answer_job = choose_answer_engines(job, len(answers))
+    rows = run_stages(load_stages(make_row_stages(answer_job, settings), report_step), table, report_step).to_pylist()
+    source = ". ".join(filter(None, [settings.source, describe_answer_engines(job, answer_job)]))
     verdict_settings = settings.verdict_settings
     fits = {
         name: MemberFit(**asdict(fit), value=verdict_settings.values[name]) for name, fit in verdict_settings.rule.fits.items()
@@ -54,7 +59,7 @@ def check_answers(
     used = {columns.question, columns.context, columns.response, columns.row_id}
     passthrough = [{passthrough_name(key): value for key, value in answer.items() if key not in used} for answer in answers]
     return [
-        Verdict({**row, **other_fields}, settings.source, job.splitting.language, fits, verdict_settings.rule.weights)
+        Verdict({**row, **other_fields}, source, job.splitting.language, fits, verdict_settings.rule.weights)
         for row, other_fields in zip(rows, passthrough, strict=True)
     ]
 

@@ -53,12 +53,14 @@ def check(
 ) -> None:
     """Check single answers and show the score and best passage of each sentence."""
     with command_console() as console:
-        _disable_pandas_in_pyarrow()
-        from ragassay.jobs.api.check import check_answers
         from ragassay.jobs.api.progress import show_progress
-        from ragassay.jobs.api.select_job import select_job
 
-        job = select_job(config, history, fast=fast)
+        with show_progress(stream=get_terminal()):
+            _disable_pandas_in_pyarrow()
+            from ragassay.jobs.api.check import check_answers
+            from ragassay.jobs.api.select_job import select_job
+
+            job = select_job(config, history, fast=fast)
         has_options = question is not None or context is not None or response is not None
         if file is not None and has_options:
             raise InputError(errors.GIVEN_TWICE)

@@ -52,7 +52,7 @@ class Verdict:
 
     Attributes:
         row: The response with the columns of `scored/`.
-        judged_by: Source of the moments and the threshold; empty for rows of a table.
+        judged_by: Source of the moments and the threshold, and the engines; empty for rows of a table.
         language: ISO 639-1 code of the language whose words and stems are compared.
         fits: Member -> mu and sigma by which it was judged; empty for rows of a table.
         weights: Member -> weight; None for equal weights.

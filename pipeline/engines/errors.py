@@ -36,6 +36,10 @@ NOT_LOADED = Message(
     "SLM {member!r}: model {model!r} is unknown or can't be loaded ({reason}). Set a hub id that this machine can download, a "
     "local folder, a GGUF file, or 'embedded'",
 )
+OTHER_ARCHITECTURE = Message(
+    "model.other-architecture",
+    "SLM {member!r}: engine torch reads local Llama and Qwen2 models, not {model!r}: set engine: transformers",
+)
 UNREADABLE_CONFIG = Message("model.unreadable-config", "SLM {member!r}: the config of model {model!r} can't be read: {reason}")
 REFUSES_REQUESTS = Message(
     "server.refuses-requests",

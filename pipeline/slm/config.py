@@ -65,9 +65,9 @@ class Slm(Model):
             `ragassay tune` writes. It sets system, prompt, chat, supported and unsupported.
         revision: Commit or tag of a hub id.
         trust_remote_code: Run code that comes with the model; some hub models need it. Off by default.
-        engine: Engine with its settings: {kind: vllm, …}, {kind: transformers, …} (slow; the reference), or
-            {kind: server, …}: an OpenAI-compatible endpoint that serves `model`. The name alone is enough, and engine settings
-            may also be set directly in the SLM.
+        engine: Engine with its settings: {kind: vllm, …}, {kind: torch, …} (local Llama and Qwen2 models;
+            starts in seconds), {kind: transformers, …} (slow; the reference), or {kind: server, …}: an OpenAI-compatible
+            endpoint that serves `model`. The name alone is enough, and engine settings may also be set directly in the SLM.
         system: System message; None uses the chat template's default.
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
             `sentence`. Put `sentence` last: then all sentences of a response share their prefix. `{{ padding }}` before it is

@@ -49,7 +49,7 @@ def build_tree(prompts: Sequence[TokenSequence]) -> TokenTree:
     path: list[int] = []  # indices of the tokens of the previous prompt
     for i in sorted(range(len(prompts)), key=lambda i: tuple(prompts[i])):
         prompt = prompts[i]
-        shared = _count_shared_tokens(prompt, [tokens[index] for index in path])
+        shared = count_shared_tokens(prompt, [tokens[index] for index in path])
         for index in path[shared:]:
             sizes[index] = len(tokens) - index
         del path[shared:]
@@ -68,12 +68,12 @@ def count_tree_tokens(prompts: Iterable[TokenSequence]) -> int:
     """Count the tokens of the tree of prompts: the minimum that must be computed."""
     count, previous = 0, tuple[int, ...]()
     for prompt in sorted(map(tuple, prompts)):
-        count += len(prompt) - _count_shared_tokens(prompt, previous)
+        count += len(prompt) - count_shared_tokens(prompt, previous)
         previous = prompt
     return count
 
 
-def _count_shared_tokens(first: TokenSequence, second: TokenSequence) -> int:
+def count_shared_tokens(first: TokenSequence, second: TokenSequence) -> int:
     """Count the tokens at the start of two prompts that are equal."""
     for i, (a, b) in enumerate(zip(first, second, strict=False)):
         if a != b:

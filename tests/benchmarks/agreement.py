@@ -1,4 +1,4 @@
-"""Measure how far vLLM and transformers differ in log P(yes) and log P(no) of the same prompts, and the noise of batching in
+"""Measure how far vLLM and another engine differ in log P(yes) and log P(no) of the same prompts, and the noise of batching in
 vLLM. `python -m tests.benchmarks.agreement --dtype bfloat16` prints the figures as JSON.
 """
 
@@ -61,15 +61,19 @@ def invoke(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
     return results
 
 
-def compare_engines(dtype: str, count: int, adapter: str | None = None) -> dict[str, float]:
-    """Compute the largest and mean absolute difference of log P(yes) and log P(no) between vLLM and transformers."""
+def compare_engines(dtype: str, count: int, adapter: str | None = None, other: str = "transformers") -> dict[str, float]:
+    """Compute the largest and mean absolute difference of log P(yes) and log P(no), and of P(yes), between vLLM and another
+    engine."""
     order = list(range(count))
     (vllm,) = invoke(_make_slm("vllm", dtype, adapter), [order], count)
-    (reference,) = invoke(_make_slm("transformers", dtype, adapter), [order], count)
+    (reference,) = invoke(_make_slm(other, dtype, adapter), [order], count)
     differences = np.abs(vllm - reference)
+    p_yes = np.abs(np.exp(vllm[:, 0]) - np.exp(reference[:, 0]))
     return {
         "max": float(differences.max()),
         "mean": float(differences.mean()),
+        "p_yes_max": float(p_yes.max()),
+        "p_yes_mean": float(p_yes.mean()),
         "log_odds_sigma": float((vllm[:, 0] - vllm[:, 1]).std()),
     }
 
@@ -96,10 +100,11 @@ if __name__ == "__main__":
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--prompts", type=int, default=200)
     parser.add_argument("--adapter", help="bundled adapter, or a folder")
+    parser.add_argument("--other", default="transformers", choices=["transformers", "torch"])
     options = parser.parse_args()
     results = {
         "dtype": options.dtype,
-        "vllm_vs_transformers": compare_engines(options.dtype, options.prompts, options.adapter),
+        f"vllm_vs_{options.other}": compare_engines(options.dtype, options.prompts, options.adapter, options.other),
         "vllm_shuffled": measure_noise(options.dtype, options.prompts),
     }
     print(json.dumps(results, indent=1))
