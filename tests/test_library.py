@@ -36,7 +36,7 @@ def test_the_page_has_four_examples() -> None:
 def test_the_example_of_an_answer_works() -> None:
     lines = run_code(EXAMPLES[0]).splitlines()
     assert lines[0] == "hallucinated ['supported', 'flagged']"
-    assert "('number', '24 hours')" in lines[1] and lines[2].startswith("hallucinated  score ")
+    assert "('number', '24 hours')" in lines[1] and lines[2].startswith("hallucinated  P(supported) ")
 
 
 def test_the_example_of_a_table_works() -> None:

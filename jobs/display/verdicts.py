@@ -136,11 +136,11 @@ def _format_source(answer: Verdict) -> list[str]:
 def _format_scores(answer: Verdict) -> str:
     if answer.score is None:
         return answer.error or ""
-    probability = "" if answer.probability is None else f", probability of being supported {answer.probability:.2f}"
+    probability = "" if answer.probability is None else f"P(supported) {answer.probability:.2f}, "
     if answer.threshold is None:
-        return f"score {_format_number(answer.score)}{probability}"
+        return f"{probability}score {_format_number(answer.score)}"
     score, threshold = format_both(answer.score, answer.threshold)
-    return f"score {score}, threshold {threshold}{probability}"
+    return f"{probability}score {score}, threshold {threshold}"
 
 
 def _format_evidence(sentence: Sentence) -> list[str]:

@@ -44,7 +44,7 @@ def test_a_single_answer_is_printed_with_its_sentences() -> None:
     done = ragassay("check", "--fast", *OPTIONS)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and done.stderr == "" and "\x1b" not in done.stdout
-    assert lines[0].startswith("hallucinated  score ")
+    assert lines[0].startswith("hallucinated  P(supported) ")
     assert [line[0] for line in lines if line[0] in "✓?✗"] == ["✓", "?"]
     assert any("not in the context: €90 (number)" in line for line in lines)
     assert any("passage 1: A suitcase costs €19 [bold]per flight[/bold] :smile:" in line for line in lines)
