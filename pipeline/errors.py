@@ -143,6 +143,13 @@ class BalanceError(RagassayError):
 PACKAGE_MISSING = Message(
     "install.missing", '{owner} needs {packages}, not installed here: pip install "ragassay[{extra}]"{advice}'
 )
+BROKEN_PLUGIN = Message(
+    "plugin.broken",
+    "plug-in {name!r} of the package {package} ({group}) can't be loaded: {reason}. Fix or uninstall the package",
+)
+NO_PLUGIN = Message(
+    "plugin.wrong-type", "plug-in {name!r} of the package {package} must be {expected}, but {value} is not: fix its entry point"
+)
 MEMBER_KIND = Message(
     "output.member-kind",
     "member {member!r} is {kind} in these scores and {expected} in the job file: change the member's section in the job file",

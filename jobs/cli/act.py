@@ -16,7 +16,7 @@ from ragassay.jobs.cli.read_output import count_rows, read_output
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.export.command import ExportFormat
-from ragassay.jobs.integrations.publish.tools import TARGETS, TargetName
+from ragassay.jobs.integrations.publish.tools import TARGETS, find_target
 from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import open_output, read_manifest, require_text
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -142,7 +142,12 @@ def export(
 def publish(
     output: Output,
     tool: Annotated[
-        TargetName, typer.Option("--tool", help="Tool that receives the verdicts; otel: any tool that accepts OTLP.")
+        str,
+        typer.Option(
+            "--tool",
+            metavar=f"<{'|'.join(TARGETS)}>",
+            help="Tool that receives the verdicts; otel: any tool that accepts OTLP.",
+        ),
     ],
     config: Config = None,
     url: Annotated[
@@ -169,13 +174,14 @@ def publish(
         job_file = load_job(config)
         settings = job_file.integrations.publish
         folder = open_output(output)
-        connection = TARGETS[tool].connect(url)
+        target = find_target(tool)
+        connection = target.connect(url)
         destination = f"{tool} at {connection.url}"
         selection = VerdictSelection("", None, flagged_only, settings.text, settings.sentences)
 
         def make_job(snapshot: Folder, manifest: Manifest) -> PublishJob:
             scored = open_scored(snapshot).require_verdicts().filter_partitions(partitions or [])
-            job = PublishJob(snapshot, manifest, scored, TARGETS[tool], selection, settings.name, resend)
+            job = PublishJob(snapshot, manifest, scored, target, selection, settings.name, resend)
             return replace(job, selection=resolve_columns(job, settings.trace_column, settings.span_column))
 
         def send(snapshot: Folder, manifest: Manifest) -> PublishResult:

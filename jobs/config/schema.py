@@ -9,9 +9,13 @@ from pydantic import BaseModel
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.job_text import models_in
+from ragassay.jobs.config.members import MembersConfig
 from ragassay.jobs.config.output import DropText, OutputConfig
-from ragassay.pipeline.detectors.config import DETECTOR_KINDS as DETECTORS
-from ragassay.pipeline.engines.config import ENGINE_CLASSES as ENGINES
+from ragassay.pipeline.detectors.base import BaseDetector
+from ragassay.pipeline.detectors.config import DETECTOR_KINDS
+from ragassay.pipeline.engines.config import ENGINE_CLASSES
+from ragassay.pipeline.engines.settings import EngineSettings
+from ragassay.pipeline.plugins import DETECTORS, ENGINES, list_plugins, load_kind
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.uncertainty.config import Rerank, Uncertainty
@@ -27,17 +31,37 @@ Schema = dict[str, Any]
 def job_schema() -> Schema:
     """Return the JSON Schema of a job file: what `load_job` accepts, without the checks that involve several keys."""
     schema = Job.model_json_schema()
+    plugins = _add_plugins(
+        schema, schema["$defs"][MembersConfig.__name__]["properties"]["detectors"]["items"], DETECTORS, BaseDetector
+    )
+    _add_plugins(schema, schema["$defs"][Slm.__name__]["properties"]["engine"], ENGINES, EngineSettings)
     for model in _models():
         _describe(_definition(schema, model), model)
     for model in (Slm, Reasoner, Rerank, Uncertainty):
         _accept_names_of_engines(_definition(schema, model), schema)
-    _accept_settings(_definition(schema, Slm), [_definition(schema, kind) for kind in ENGINES])
-    detectors = [_definition(schema, kind) for kind in DETECTORS]
-    for detector in detectors:
+    _accept_settings(_definition(schema, Slm), [_definition(schema, kind) for kind in ENGINE_CLASSES])
+    detectors = [_definition(schema, kind) for kind in DETECTOR_KINDS]
+    for detector in [*detectors, *plugins]:
         _accept_settings(detector, detectors)
     drop_text = _definition(schema, OutputConfig)["properties"]["drop_text"]
     drop_text["anyOf"] = [{"type": "boolean"}, {"$ref": f"#/$defs/{DropText.__name__}"}, {"type": "null"}]
     return {"$schema": DIALECT, **schema, "title": "RAGAssay job file"}
+
+
+def _add_plugins(schema: Schema, union: Schema, group: str, base: type[BaseModel]) -> list[Schema]:
+    """Add the kinds of installed plug-ins to a union of kinds, and return their definitions."""
+    added = []
+    for name in list_plugins(group):
+        kind = load_kind(group, name, base)
+        assert kind is not None
+        definition = kind.model_json_schema()
+        schema["$defs"] |= {**definition.pop("$defs", {}), kind.__name__: definition}
+        reference = f"#/$defs/{kind.__name__}"
+        union["oneOf"].append({"$ref": reference})
+        union["discriminator"]["mapping"][name] = reference
+        _describe(definition, kind)
+        added.append(definition)
+    return added
 
 
 def schema_text() -> str:

@@ -13,7 +13,7 @@ from ragassay.jobs.display.address import quote_path, strip_credentials
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.arrow import SPLITS_FILE, drop_cache_files
 from ragassay.jobs.input.files import LogFile, Logs
-from ragassay.jobs.input.formats import FORMATS, inspect_files
+from ragassay.jobs.input.formats import FORMATS, inspect_files, list_suffixes
 from ragassay.jobs.input.glob import WILDCARD, compile_glob, split_glob
 from ragassay.jobs.input.jsonl import unify_column_types
 from ragassay.jobs.input.tables.detect import find_table
@@ -64,7 +64,7 @@ def find_logs(uri: str, source: InputConfig = InputConfig(), runs: ListRuns = tu
         raise InputError(errors.UNREADABLE, uri=uri, reason=error) from error
     if table is not None:
         return table
-    suffixes = tuple(kind.suffix for kind in FORMATS)
+    suffixes = list_suffixes()
     kinds = " or ".join(dict.fromkeys(kind.name for kind in FORMATS))
     names = " or ".join(suffixes)
     advice = f"write logs as {kinds}, with names that end in {names}; for traces, set a preset (docs/how-to/inputs.md)"

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs as pafs
@@ -16,14 +17,36 @@ from ragassay.jobs.input.jsonl import JSON_LINES
 from ragassay.jobs.input.parquet import PARQUET, open_parquet
 from ragassay.jobs.storage.folder import READER_THREADS
 from ragassay.jobs.storage.store_retries import FILE_ERROR_CODES, is_store_error, store_error
+from ragassay.pipeline.plugins import FORMATS as PLUGINS
+from ragassay.pipeline.plugins import list_plugins, load_plugin
 
 FORMATS = (PARQUET, *JSON_LINES, *DELIMITED, ARROW)
-"""To add a format, add it here."""
+"""To add a format, add it here, or in another package as a plug-in; its name is the suffix without the dot."""
+
+
+def list_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of all formats."""
+    return (*(kind.suffix for kind in FORMATS), *(f".{name}" for name in list_plugins(PLUGINS)))
 
 
 def find_format(path: str) -> FileFormat | None:
-    """Return the format of a file by its suffix; None if no format has this suffix."""
-    return next((kind for kind in FORMATS if path.lower().endswith(kind.suffix)), None)
+    """Return the format of a file by its suffix; None if no format has this suffix.
+
+    Raises:
+        ConfigError: The format is a plug-in that can't be loaded.
+    """
+    name = path.lower()
+    built_in = next((kind for kind in FORMATS if name.endswith(kind.suffix)), None)
+    plugin = None if built_in else next((plugin for plugin in list_plugins(PLUGINS) if name.endswith(f".{plugin}")), None)
+    return _load_format(plugin) if plugin else built_in
+
+
+def _load_format(name: str) -> FileFormat:
+    def is_format(plugin: Any) -> bool:
+        return isinstance(plugin, FileFormat) and plugin.suffix == f".{name}"
+
+    kind: FileFormat = load_plugin(PLUGINS, name, is_format, f"a FileFormat with suffix: '.{name}'")
+    return kind
 
 
 def open_log(fs: pafs.FileSystem, log_file: LogFile) -> AbstractContextManager[LogReader]:

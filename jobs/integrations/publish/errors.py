@@ -2,6 +2,7 @@
 
 from ragassay.pipeline.errors import Message
 
+UNKNOWN_TOOL = Message("publish.unknown-tool", "there is no tool {tool!r}: give one of {tools}")
 URL_WITH_QUERY = Message(
     "publish.url-with-query",
     "the tool's address must not contain a query (?) or a fragment (#). Set keys in the environment (docs/how-to/publish.md)",
