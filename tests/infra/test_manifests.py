@@ -111,6 +111,18 @@ def test_commands_match_those_of_the_docs_page() -> None:
     assert all(dict(next(iter(same))).items() <= parameters.items() for parameters in page)
 
 
+def test_the_command_line_accepts_the_commands_of_the_github_workflow() -> None:
+    """Its job file is that of the user's repository; the soak tests check the file against GitHub's schema."""
+    workflow = load("github_workflow.yaml")
+    steps = workflow["jobs"]["audit"]["steps"]
+    commands = [parse_command(step["run"]) for step in steps if step.get("run", "").startswith("ragassay ")]
+    (run, options), (report, report_options) = commands
+    assert (run, report) == ("run", "report") and options["output"] == report_options["output"]
+    assert options["budget_hours"] * 60 < workflow["jobs"]["audit"]["timeout-minutes"] < 360  # type: ignore[operator]
+    assert workflow["concurrency"] and report_options["out"] == steps[-1]["with"]["path"]
+    assert [step["uses"] for step in steps if "@v" not in step.get("uses", "@v")] == []
+
+
 def test_a_wrong_command_is_refused() -> None:
     with pytest.raises(Exception, match="--confg"):
         parse_command("ragassay run a b --confg c")

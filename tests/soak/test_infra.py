@@ -1,4 +1,4 @@
-"""Files of infra/ are accepted by their tools: Airflow, Dagster, hadolint, Kubernetes' schemas, promtool."""
+"""Files of infra/ are accepted by their tools: Airflow, Dagster, hadolint, Kubernetes' and GitHub's schemas, promtool."""
 
 import json
 import os
@@ -154,6 +154,15 @@ def test_kubernetes_schemas_accept_the_cronjob_and_every_pod(tmp_path: Path) -> 
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text((INFRA / "cronjob.yaml").read_text().replace("concurrencyPolicy", "concurencyPolicy"))
     assert run(*validate, wrong).returncode != 0
+
+
+def test_githubs_schema_accepts_the_workflow(tmp_path: Path) -> None:
+    check: list[str | Path] = [make_venv("jsonschema", "check-jsonschema") / "check-jsonschema"]
+    check += ["--builtin-schema", "vendor.github-workflows"]
+    check_commands("GitHub's schema: the workflow", [[*check, INFRA / "github_workflow.yaml"]])
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text((INFRA / "github_workflow.yaml").read_text().replace("runs-on", "run-on"))
+    assert run(*check, wrong).returncode == 1
 
 
 def test_promtool_accepts_the_scrape_config(tmp_path: Path) -> None:
