@@ -6,8 +6,8 @@ top of the repository: `schemas` (what data looks like), `pipeline` (what happen
 `infra`.
 """
 
-from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ __version__ = version("ragassay")
 __all__ = ["__version__", "check", "judge", "open", "run", "show", "stages"]
 
 Rows = TypeVar("Rows")
+Uri = str | PathLike[str]
+"""A path, or the URI of an object store."""
 
 
-def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run":
+def run(logs: Uri, output: Uri, job: dict[str, Any] | Uri | None = None) -> "Run":
     """Score new logs and give every response a verdict, as the command `ragassay run` does.
 
     Args:
@@ -44,29 +46,29 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
     from ragassay.jobs.runtime.endings import restore_sigterm
     from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
-    loaded_job = select_job(job)
+    loaded_job = select_job(_to_text(job))
     with restore_sigterm():
-        record = run_job(loaded_job, logs, output, new_console())
-    refuse_too_many_errors(loaded_job.runtime, record, output)
+        record = run_job(loaded_job, fspath(logs), fspath(output), new_console())
+    refuse_too_many_errors(loaded_job.runtime, record, fspath(output))
     return record
 
 
 def check(
     question: str | None,
-    context: str | Sequence[str | Mapping[str, Any] | None] | Mapping[str, Any] | None,
+    context: Any,
     response: str | None,
     *,
-    job: dict[str, Any] | str | None = None,
-    history: str | None = None,
-    calibration: str | None = None,
+    job: dict[str, Any] | Uri | None = None,
+    history: Uri | None = None,
+    calibration: Uri | None = None,
     fast: bool = False,
 ) -> "Verdict":
     """Check one answer in this process, as the command `ragassay check` does. The engine stays loaded for the next call.
 
     Args:
         question: The user's question.
-        context: The passages: a list of strings or of objects with a text (`text`, `page_content`, `content` …), one of
-            these, or JSON.
+        context: The passages: a list of strings, of dicts with a text (`text`, `page_content`, `content` …) or of documents
+            of LangChain, LlamaIndex or Haystack; one of these; or JSON.
         response: The response to check.
         job: Contents or path of a job file; None uses the job of `history` if all its members are detectors, otherwise the
             default members.
@@ -85,14 +87,15 @@ def check(
     from ragassay.jobs.api.progress import show_progress_only
     from ragassay.jobs.api.select_job import select_job
 
-    selected_job = select_job(job, history, fast=fast)
+    output, calibration_file = _to_text(history), _to_text(calibration)
+    selected_job = select_job(_to_text(job), output, fast=fast)
     columns = selected_job.input.columns
     answer = {columns.question: question, columns.context: context, columns.response: response}
     with show_progress_only(selected_job) as progress:
-        return check_answers(selected_job, [answer], history, calibration, progress.report_step)[0]
+        return check_answers(selected_job, [answer], output, calibration_file, progress.report_step)[0]
 
 
-def judge(rows: Rows, job: dict[str, Any] | str | None = None, *, fast: bool = False) -> Rows:
+def judge(rows: Rows, job: dict[str, Any] | Uri | None = None, *, fast: bool = False) -> Rows:
     """Judge rows in this process, with the verdicts and scores of `ragassay run`, without files and without Ray.
 
     Args:
@@ -120,14 +123,14 @@ def judge(rows: Rows, job: dict[str, Any] | str | None = None, *, fast: bool = F
         for stage in stages(job, fast=fast):
             dataset = dataset.map_batches(**stage)
         return dataset  # type: ignore[no-any-return]
-    selected_job = select_job(job, fast=fast)
+    selected_job = select_job(_to_text(job), fast=fast)
     user_table = read_user_rows(rows, get_converters(selected_job.input.columns))
     with show_progress_only(selected_job, user_table.table.num_rows) as progress:
         judged: Rows = user_table.convert_back(judge_table(selected_job, user_table.table, progress, user_table.name))
     return judged
 
 
-def open(output: str) -> "ScoredDataset":
+def open(output: Uri) -> "ScoredDataset":
     """Open the verdicts of an output folder. Nothing is loaded until it is asked for, and a run may write meanwhile.
 
     Args:
@@ -144,7 +147,7 @@ def open(output: str) -> "ScoredDataset":
     from ragassay.jobs.output.scored_dataset import open_scored
     from ragassay.jobs.output.snapshot import take_snapshot
 
-    return open_scored(*take_snapshot(open_output(output)))
+    return open_scored(*take_snapshot(open_output(fspath(output))))
 
 
 def show(rows: Any, limit: int = 20) -> "Verdicts":
@@ -161,7 +164,7 @@ def show(rows: Any, limit: int = 20) -> "Verdicts":
 
 
 def stages(
-    job: dict[str, Any] | str | None = None, history: str | None = None, calibration: str | None = None, *, fast: bool = False
+    job: dict[str, Any] | Uri | None = None, history: Uri | None = None, calibration: Uri | None = None, *, fast: bool = False
 ) -> list[dict[str, Any]]:
     """Return the stages of a job for a Ray Data pipeline; apply each with `dataset = dataset.map_batches(**stage)`, in order.
 
@@ -183,6 +186,11 @@ def stages(
     from ragassay.jobs.config.job import resolve_dtypes
     from ragassay.jobs.runtime.dataflow import map_batches_options
 
-    selected_job = resolve_dtypes(select_job(job, history, fast=fast))
-    settings = resolve_answer_settings(selected_job, history, calibration)
+    output, calibration_file = _to_text(history), _to_text(calibration)
+    selected_job = resolve_dtypes(select_job(_to_text(job), output, fast=fast))
+    settings = resolve_answer_settings(selected_job, output, calibration_file)
     return [map_batches_options(stage) for stage in make_row_stages(selected_job, settings)]
+
+
+def _to_text(value: Any) -> Any:
+    return fspath(value) if isinstance(value, PathLike) else value

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from ragassay.jobs.api import errors
@@ -30,7 +31,8 @@ def contexts_to_strings(values: Iterable[Any], field: str, name_row: Callable[[i
     """Return contexts as the strings that a run reads: a string as it is, passages as a JSON list.
 
     Args:
-        values: The contexts: a string, a list of strings or objects with a text, one such object, or None.
+        values: The contexts: a string, a list of strings or objects with a text (dicts, or documents of a library), one such
+            object, or None.
         field: Name of their field or column.
         name_row: Names a row, by its number from 1, for messages.
 
@@ -52,8 +54,14 @@ def get_converters(columns: Columns) -> dict[str, Converter]:
 
 
 def _to_plain(value: Any) -> Any:
-    """Return an array of numpy or Arrow as a list."""
-    return value.tolist() if hasattr(value, "tolist") else value
+    """Return arrays as lists, and documents of LangChain, LlamaIndex and Haystack as dicts."""
+    if isinstance(value, list | tuple):
+        return [_to_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _to_plain(value.tolist())
+    if hasattr(value, "model_dump"):
+        return value.model_dump()
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _to_string(context: Any) -> str | None:
@@ -63,8 +71,8 @@ def _to_string(context: Any) -> str | None:
 
 
 def _to_json(value: Any) -> Any:
-    value = _to_plain(value)
-    return value if isinstance(value, list) else str(value)
+    plain = _to_plain(value)
+    return str(value) if plain is value else plain
 
 
 def _check(value: Any, is_valid: bool, expected: str, field: str, row: str) -> Any:
@@ -78,7 +86,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_context(value: Any) -> bool:
-    return _is_text(value) or all(map(_is_passage, value if isinstance(value, list | tuple) else [value]))
+    return _is_text(value) or all(map(_is_passage, value if isinstance(value, list) else [value]))
 
 
 def _is_passage(value: Any) -> bool:
@@ -90,7 +98,7 @@ def _is_id(value: Any) -> bool:
 
 
 def _describe_type(value: Any) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         invalid = next((item for item in value if not _is_passage(item)), None)
         return "a list" if invalid is None else f"a list that contains {_describe_type(invalid)}"
     names = {bool: "a boolean", int: "a number", float: "a number", dict: "an object without a text"}

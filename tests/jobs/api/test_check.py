@@ -1,13 +1,14 @@
 """Check one answer: its sentences, its rendering, and the errors of invalid answers."""
 
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import ragassay
 from ragassay.jobs.api.check import check_answers
@@ -143,6 +144,32 @@ def test_new_words_keep_their_form() -> None:
 def test_a_context_has_every_shape_that_a_run_reads(context: Any) -> None:
     (checked,) = check_all([{"context": context, "response": "A suitcase costs €19."}])
     assert checked.row["context"] == ["A suitcase costs €19.", "It is small."] and checked.verdict
+
+
+class _Node(BaseModel):
+    text: str
+
+
+class _NodeWithScore(BaseModel):
+    """As in LlamaIndex."""
+
+    node: _Node
+    score: float
+
+
+@dataclass
+class _Document:
+    """As in Haystack; LangChain has pydantic models."""
+
+    content: str
+    meta: dict[str, Any]
+
+
+def test_a_context_can_be_documents_of_a_library() -> None:
+    context = [_NodeWithScore(node=_Node(text="It is small."), score=0.5), _Document("It is red.", {"page": date(2026, 1, 1)})]
+    checked = ragassay.check(None, context, "It is small.", fast=True)
+    assert checked.row["context"] == ["It is small.", "It is red."]
+    assert ragassay.check(None, context[1], "It is red.", fast=True).row["context"] == ["It is red."]
 
 
 def test_a_context_can_be_one_object() -> None:

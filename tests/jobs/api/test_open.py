@@ -34,7 +34,7 @@ def output(tmp_path_factory: pytest.TempPathFactory, without_ray: None) -> Path:
 
 @pytest.fixture
 def dataset(output: Path) -> ScoredDataset:
-    return ragassay.open(str(output))
+    return ragassay.open(output)
 
 
 def test_a_lazy_frame_has_all_rows_and_columns(dataset: ScoredDataset) -> None:
@@ -88,6 +88,18 @@ def test_a_notebook_shows_the_output(dataset: ScoredDataset) -> None:
     assert "dt=2026-11-02" in html and "all 2" in html and "<script>" not in html and "&lt;script&gt;" in html
     assert set(re.findall(r"<(\w+)", html)) <= {"div", "b", "span", "table", "tr", "th", "td"}
     assert repr(dataset).endswith(f"{dataset.count_rows()} rows in 2 partitions)")
+
+
+def test_columns_with_other_types_in_other_partitions_are_widened(tmp_path: Path, without_ray: None) -> None:
+    for day, seen in (("01", 1), ("02", 1.5)):
+        (tmp_path / f"logs/dt={day}").mkdir(parents=True)
+        frame = pl.DataFrame([{**row, "seen": seen, "team": {"a": seen}} for row in example_rows(2)])
+        frame.write_parquet(tmp_path / f"logs/dt={day}/part.parquet")
+    job = write_job(tmp_path / "job.yaml", DETECTOR_JOB)
+    for day in ("01", "02"):
+        invoke("run", tmp_path / "logs", tmp_path / "out", "--config", job, "--partitions", f"dt={day}")
+    rows = ragassay.open(tmp_path / "out").to_polars().select("seen", "team", "score").collect()
+    assert rows["seen"].to_list() == [1, 1, 1.5, 1.5] and rows["team"].struct.field("a").to_list() == [1, 1, 1.5, 1.5]
 
 
 def test_a_folder_without_an_output_is_an_error(tmp_path: Path) -> None:
