@@ -35,7 +35,7 @@ def read_user_rows(rows: Any, converters: Mapping[str, Converter] = NO_CONVERTER
     Args:
         rows: pandas.DataFrame (its index is kept), polars.DataFrame, pyarrow.Table, list of dicts, or datasets.Dataset. Any
             other table with the Arrow PyCapsule interface becomes a pyarrow.Table.
-        converters: Column whose values may differ in shape -> the function that makes strings of them.
+        converters: Column -> the function that makes strings of its values, if Arrow finds no common type.
 
     Raises:
         InputError: The table has another type, or a column mixes types or has values that Arrow can't store.

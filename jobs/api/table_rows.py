@@ -42,7 +42,7 @@ def read_table_rows(table: pa.Table, columns: Columns, redaction: Redaction | No
 
 
 def _convert_objects(table: pa.Table, columns: Columns) -> pa.Table:
-    """Convert contexts that Ray Data stores as Python objects, because a block mixes their types."""
+    """Convert columns that Ray Data stores as Python objects, because a block mixes their types."""
     for name, convert in get_converters(columns).items():
         index = table.schema.get_field_index(name)
         if index >= 0 and type(table.schema.field(index).type).__name__ == "ArrowPythonObjectType":

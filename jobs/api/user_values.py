@@ -49,8 +49,14 @@ def messages_to_strings(values: Iterable[Any], field: str, name_row: Callable[[i
 
 
 def get_converters(columns: Columns) -> dict[str, Converter]:
-    """Map each column whose values may differ in shape to the function that makes strings of them."""
-    return {columns.context: contexts_to_strings} if columns.messages is None else {columns.messages: messages_to_strings}
+    """Map each column that rows are made of to the function that makes strings of its values."""
+    if columns.messages is not None:
+        return {columns.messages: messages_to_strings}
+    return {
+        columns.question: texts_to_strings,
+        columns.context: contexts_to_strings,
+        columns.response: texts_to_strings,
+    }
 
 
 def _to_plain(value: Any) -> Any:

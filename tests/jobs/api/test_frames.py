@@ -125,6 +125,8 @@ def test_an_invalid_column_is_an_error_that_names_the_frame_the_column_and_the_r
         ragassay.judge(pd.DataFrame({**COLUMNS, "context": [3.5j]}), DETECTOR_JOB)
     with raises("check.field-type", answer="row 2 of the list of dicts", actual="a list that contains a number"):
         ragassay.judge([{**row, "context": context} for row, context in zip(make_odd_rows(), ["c", [3]], strict=False)])
+    with raises("check.field-type", answer="row 2 of the pandas.DataFrame", field="response", actual="a number"):
+        ragassay.judge(pd.DataFrame({**twice, "response": ["r", 4]}), DETECTOR_JOB)
     types = "str in row 1, list in row 2"
     with raises("judge.mixed-column", column="tags", frame="pandas.DataFrame", types=types):
         ragassay.judge(pd.DataFrame({**twice, "tags": ["a", ["a"]]}), DETECTOR_JOB)
