@@ -15,6 +15,7 @@ DETECTORS = "ragassay.detectors"
 ENGINES = "ragassay.engines"
 FORMATS = "ragassay.formats"
 PUBLISHERS = "ragassay.publishers"
+TRACES = "ragassay.traces"
 
 
 @cache

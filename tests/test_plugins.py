@@ -15,6 +15,7 @@ import pytest
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input.formats import find_format
 from ragassay.jobs.integrations.publish.tools import find_target
+from ragassay.jobs.integrations.traces.presets import OTEL, PRESETS, find_preset
 from ragassay.pipeline import plugins
 from ragassay.pipeline.engines.settings import LocalSettings
 from tests.jobs.conftest import environment, write_job
@@ -91,6 +92,7 @@ def install() -> Iterator[Callable[..., None]]:
         patch.setattr(plugins, "list_plugins", lambda asked: entries if asked == group else {})
         patch.setattr("ragassay.jobs.input.formats.list_plugins", plugins.list_plugins)
         patch.setattr("ragassay.jobs.integrations.publish.tools.list_plugins", plugins.list_plugins)
+        patch.setattr("ragassay.jobs.config.input.list_plugins", plugins.list_plugins)
 
     yield add
     patch.undo()
@@ -132,3 +134,14 @@ def test_tools_and_engines_can_be_plugins(install: Callable[..., None]) -> None:
     (slm,) = job.members.slms
     assert type(slm.engine).__name__ == "ExampleSettings" and slm.engine.model_dump()["port"] == 3
     assert slm.identity()["engine"] == "example"
+
+
+def test_an_export_of_traces_can_be_a_plugin(install: Callable[..., None]) -> None:
+    install(plugins.TRACES, example="ragassay.jobs.integrations.traces.presets:OTEL", wrong="json:dumps")
+    preset: Any = make_job({"input": {"preset": "example"}}).input.preset
+    assert preset == "example" and find_preset(preset) is OTEL and find_preset("mlflow") is PRESETS["mlflow"]
+    with raises("plugin.wrong-type", name="wrong"):
+        find_preset("wrong")
+    with raises("config.invalid") as caught:
+        make_job({"input": {"preset": "exampel"}})
+    assert "'otel', 'example' or 'wrong'" in str(caught.value)

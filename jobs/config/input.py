@@ -1,12 +1,27 @@
 """The section `input` of a job file: what the input is and how its rows are read."""
 
 import codecs
-from typing import Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, field_validator, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, WrapValidator, field_validator, model_validator
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from ragassay.jobs.config.section import Section
+from ragassay.pipeline.plugins import TRACES, list_plugins
+
+_Presets = Literal["langfuse", "langsmith", "phoenix", "mlflow", "otel"]
+
+
+def _accept_plugins(name: Any, read_built_in: Callable[[Any], Any]) -> Any:
+    """Accept the names of plug-ins too, and list them if a name is unknown."""
+    known = get_args(_Presets)
+    if not isinstance(name, str) or name in known:
+        return read_built_in(name)
+    if name in list_plugins(TRACES):
+        return name
+    expected = ", ".join(map(repr, [*known, *list_plugins(TRACES)]))
+    raise PydanticKnownError("literal_error", {"expected": " or ".join(expected.rsplit(", ", 1))})
 
 
 class Columns(Section):
@@ -78,7 +93,7 @@ class InputConfig(Section):
     """
 
     columns: Columns = Columns()
-    preset: Literal["langfuse", "langsmith", "phoenix", "mlflow", "otel"] | None = None
+    preset: Annotated[_Presets | None, WrapValidator(_accept_plugins)] = None
     hold_days: float = Field(2, ge=0)
     version: int | None = Field(None, ge=0)
     since: int | None = Field(None, ge=0)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.job_text import models_in
 from ragassay.jobs.config.members import MembersConfig
@@ -15,7 +16,7 @@ from ragassay.pipeline.detectors.base import BaseDetector
 from ragassay.pipeline.detectors.config import DETECTOR_KINDS
 from ragassay.pipeline.engines.config import ENGINE_CLASSES
 from ragassay.pipeline.engines.settings import EngineSettings
-from ragassay.pipeline.plugins import DETECTORS, ENGINES, list_plugins, load_kind
+from ragassay.pipeline.plugins import DETECTORS, ENGINES, TRACES, list_plugins, load_kind
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.uncertainty.config import Rerank, Uncertainty
@@ -43,6 +44,8 @@ def job_schema() -> Schema:
     detectors = [_definition(schema, kind) for kind in DETECTOR_KINDS]
     for detector in [*detectors, *plugins]:
         _accept_settings(detector, detectors)
+    presets = _definition(schema, InputConfig)["properties"]["preset"]["anyOf"][0]["enum"]
+    presets += list_plugins(TRACES)
     drop_text = _definition(schema, OutputConfig)["properties"]["drop_text"]
     drop_text["anyOf"] = [{"type": "boolean"}, {"$ref": f"#/$defs/{DropText.__name__}"}, {"type": "null"}]
     return {"$schema": DIALECT, **schema, "title": "RAGAssay job file"}

@@ -18,7 +18,7 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.integrations.traces import errors
 from ragassay.jobs.integrations.traces.join import ROW_SCHEMA, join_spans, mark_unfinished
 from ragassay.jobs.integrations.traces.parse_spans import RECORD_ERRORS, parse_spans
-from ragassay.jobs.integrations.traces.presets import PRESETS
+from ragassay.jobs.integrations.traces.presets import find_preset
 from ragassay.jobs.integrations.traces.read_export import UnreadablePart, digest_file, read_records
 from ragassay.jobs.integrations.traces.span import SPAN_SCHEMA, Span, spans_from_batch, spans_to_table
 from ragassay.jobs.integrations.traces.tables_on_disk import TablesOnDisk
@@ -172,13 +172,14 @@ def _read_spans(conversion: Conversion, export: Logs, new_files: list[tuple[LogF
                 yield from spans_from_batch(batch)
     newest = record.newest if record.newest <= conversion.max_time else 0
     names: list[str] = []
+    preset = find_preset(record.preset)
     for file, export_file in new_files:
         try:
             for number, item in enumerate(read_records(export.fs, file, conversion.handle_unreadable), 1):
                 names = names or [repr(str(name)) for name in item]
                 counts["records"] += 1
                 try:
-                    spans = list(parse_spans(PRESETS[record.preset], item))
+                    spans = list(parse_spans(preset, item))
                 except RECORD_ERRORS as error:
                     # The message of the error itself may quote the log.
                     reason = f"a field has a form that {record.preset} does not write ({type(error).__name__})"

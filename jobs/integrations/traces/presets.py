@@ -1,4 +1,4 @@
-"""The presets: for each tool, the fields of its export. To add a tool, add an `ExportPreset` to `PRESETS`."""
+"""The presets: for each tool, the fields of its export. To add a tool, add an `ExportPreset` to `PRESETS`, or as a plug-in."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +13,7 @@ from ragassay.jobs.integrations.traces.fields import (
     to_text,
     unflatten,
 )
+from ragassay.pipeline.plugins import TRACES, load_plugin
 
 
 @dataclass(frozen=True)
@@ -206,3 +207,15 @@ OTEL = ExportPreset(  # OTLP as JSON, one request per line, or spans as Parquet 
 )  # fmt: skip
 
 PRESETS = {"langfuse": LANGFUSE, "langsmith": LANGSMITH, "phoenix": PHOENIX, "mlflow": MLFLOW, "otel": OTEL}
+
+
+def find_preset(name: str) -> ExportPreset:
+    """Find a preset by its name, which the job file has checked.
+
+    Raises:
+        ConfigError: It is a plug-in that can't be loaded.
+    """
+    preset: ExportPreset = PRESETS.get(name) or load_plugin(
+        TRACES, name, lambda plugin: isinstance(plugin, ExportPreset), "an ExportPreset"
+    )
+    return preset
