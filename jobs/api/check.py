@@ -69,12 +69,13 @@ def _make_table(answers: Sequence[Mapping[str, Any]], columns: Columns, needs_qu
         required = [columns.question] * needs_question + [columns.context, columns.response]
         missing = [name for name in required if name not in answer]
         if missing:
-            available = f". Available: {', '.join(map(repr, answer))}" if answer else ""
+            available = ", ".join(map(repr, answer))
+            advice = f". Available: {available}. Name yours in input.columns of a job file (--config)" if answer else ""
             raise InputError(
                 errors.MISSING_FIELD,
                 answer=_name_answer(number, len(answers)),
                 fields=" and no ".join(map(repr, missing)),
-                available=available,
+                advice=advice,
             )
     name_row = partial(_name_answer, total=len(answers))
     data: dict[str, list[str | None]] = {}

@@ -2,7 +2,7 @@
 
 from ragassay.pipeline.errors import Message
 
-MISSING_FIELD = Message("check.missing-field", "{answer} has no {fields}{available}")
+MISSING_FIELD = Message("check.missing-field", "{answer} has no {fields}{advice}")
 NO_UNICODE = Message(
     "check.no-unicode", "a string contains half a surrogate pair ({character!a}), which is not valid Unicode: remove it"
 )
@@ -28,5 +28,6 @@ OTHER_MEMBERS = Message(
 MISSING_COLUMNS = Message("show.missing-columns", "no column(s) {columns}: pass rows that `judge` returned")
 OTHER_SCORES = Message(
     "judge.other-scores",
-    "output {output} has scores of other members or settings:\n{lines}\nUse its own job file (--config)",
+    "output {output} has scores of other members or settings:\n{lines}\nUse its own job file (--config), without --fast: "
+    "--fast leaves out all members except the detectors",
 )

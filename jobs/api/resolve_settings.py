@@ -164,11 +164,16 @@ def _read_output_calibration(output: Folder, origins: Origins | None) -> Calibra
 def _refuse_other_scores(uri: str, stored: dict[str, Any], current: dict[str, Any], values: Mapping[str, str]) -> None:
     differences = _find_value_differences(stored, current, values)
     if differences:
-        lines = [
-            f"  {find_setting(part)}: {format_value(old)} in the output, {format_value(new)} in the job"
-            for part, old, new in differences
-        ]
+        lines = [f"  {find_setting(part)}: {_describe_difference(old, new)}" for part, old, new in differences]
         raise ConfigError(errors.OTHER_SCORES, output=uri, lines="\n".join(lines))
+
+
+def _describe_difference(stored: Any, current: Any) -> str:
+    if isinstance(stored, dict) and current is None:
+        return "only the output has it"
+    if isinstance(current, dict) and stored is None:
+        return "only the job has it"
+    return f"{format_value(stored)} in the output, {format_value(current)} in the job"
 
 
 def _find_value_differences(

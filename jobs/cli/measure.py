@@ -185,10 +185,11 @@ def calibrate(
         str,
         typer.Option(
             "--target",
+            show_default=False,
             help="Goal of the threshold: supported-precision>=0.95, supported-recall>=0.9, supported-f1, "
-            "flag-precision>=0.8, flag-recall>=0.9, flag-f1, flagged=0.1 or mean.",
+            "flag-precision>=0.8, flag-recall>=0.9, flag-f1, flagged=0.1 or mean. Required.",
         ),
-    ],
+    ] = "",
     config: Config = None,
     label: Label = None,
     labels: Labels = None,
@@ -215,8 +216,10 @@ def calibrate(
         from ragassay.jobs.evaluation.calibrate import require_target
         from ragassay.jobs.output.calibration_file import prepare_calibration_target, write_calibration
         from ragassay.jobs.report.printed.calibration import print_calibration
-        from ragassay.pipeline.calibration.target import parse_target
+        from ragassay.pipeline.calibration.target import FORMS, parse_target
 
+        if not target:
+            raise typer.BadParameter(f"missing, use one of {FORMS}", param_hint="--target")
         parsed_target, job = parse_target(target), load_job(config)
         settings = job.evaluation
         source = make_label_source(label, labels, where, job)

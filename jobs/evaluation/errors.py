@@ -60,8 +60,8 @@ TARGET_UNCHECKED = Message(
 )
 ONE_RUN = Message(
     "compare.one-run",
-    "{output} has verdicts of one run and one partition, so there is nothing to compare: name a second OUTPUT, or two groups "
-    "of its rows with --a COLUMN=VALUE --b COLUMN=VALUE",
+    "{output} has verdicts of its last run and one partition only: name a second OUTPUT, such as a copy from before the run, or "
+    "two groups of its rows with --a COLUMN=VALUE --b COLUMN=VALUE",
 )
 NO_ROW_OF_SIDE = Message("compare.no-row", "{output} has no row with {conditions}: change the conditions")
 NO_ROW = Message("evaluate.no-row", "output {output} has no scored row{where}: change --where, or score rows first")
@@ -126,8 +126,8 @@ NO_FILE = Message("labels.no-file", "labels {file} can't be read: the file does 
 UNREADABLE = Message("labels.unreadable", "labels {file}: {reason}")
 AMBIGUOUS_ROW = Message(
     "labels.row-unclear",
-    "labels {file}: {row} is ambiguous, this output has {rows} rows with that id. Name the partitions in a column {column!r}, "
-    "as `ragassay export --format flagged` writes it",
+    "labels {file}: {row} is ambiguous, this output has {rows} rows with that id. If they are in different partitions, name "
+    "the partitions in a column {column!r}, as `ragassay export --format flagged` writes it; if not, remove the label",
 )
 UNKNOWN_VALUES = Message(
     "labels.unknown-values",

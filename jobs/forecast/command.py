@@ -2,6 +2,7 @@
 
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from ragassay.jobs.progress.bar_state import format_duration
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import RunOptions, make_plan
 from ragassay.jobs.scoring.frequencies import count_table_frequencies
-from ragassay.jobs.scoring.register import check_input, prepare_models
+from ragassay.jobs.scoring.register import check_input, prepare_models, refuse_known_ids
 from ragassay.jobs.scoring.stages import make_detect_stage, make_split_stage
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.languages import resolve_languages
@@ -61,7 +62,7 @@ def print_forecast(
         output_uri: Output folder or URI of the planned run; None plans for a new one.
 
     Returns:
-        The forecasts; the first covers scoring as a whole.
+        The forecasts for the files that are not scored; the first covers scoring as a whole. None if all are scored.
 
     Raises:
         RagassayError: The input or a model can't be used, or the output belongs to another job.
@@ -73,7 +74,16 @@ def print_forecast(
             check_input(job, logs)
             check_types(logs, logs.files, logs.passthrough)
             new_output = resources.enter_context(TemporaryDirectory(prefix="ragassay-plan-"))
-            run_plan = make_plan(job, logs, open_folder(output_uri or new_output), RunOptions())
+            output = open_folder(output_uri or new_output)
+            run_plan = make_plan(job, logs, output, RunOptions())
+            refuse_known_ids(logs, run_plan.new_files, job.input.columns.row_id, output)
+        rows = format_count(sum(file.rows or 0 for file in logs.files), "row")
+        size = f"{rows} in {format_count(len(logs.files), 'file')}, {logs.size / (1 << 20):,.1f} MiB"
+        assert run_plan.selection is not None
+        logs = replace(logs, files=list(run_plan.selection.files.values()))
+        if not run_plan.selection.rows:
+            print_lines([("input", size), *run_plan.describe()], console)
+            return []
         job, setup_seconds = run_plan.job, time.perf_counter() - started_at
         if trial_seconds:
             for member in (*(slm for slm in job.members.slms if not slm.engine.IS_SERVED), *job.members.models_without_slms):
@@ -88,9 +98,6 @@ def print_forecast(
             ray_seconds, trials = try_engines(job, segments, trial_seconds)
             trials |= try_judge(job, segments, trial_seconds)
         forecasts = forecast_run(job, logs, counts, trials, setup_seconds + ray_seconds, cpu_seconds)
-    size = (
-        f"{format_count(forecasts[0].rows, 'row')} in {format_count(len(logs.files), 'file')}, {logs.size / (1 << 20):,.1f} MiB"
-    )
     lines = [("input", size), *format_forecasts(job, forecasts)]
     if gpus and gpu_tokens_per_second:
         gpu_seconds = forecasts[0].workload.computed_tokens / (gpus * gpu_tokens_per_second)

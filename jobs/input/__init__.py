@@ -1,7 +1,7 @@
 """Find logs, check their columns, and read them as rows of the `logs` schema."""
 
 from ragassay.jobs.input.check import check_logs
-from ragassay.jobs.input.check_values import can_cast_column, check_row_ids, check_types
+from ragassay.jobs.input.check_values import can_cast_column, check_row_ids, check_types, find_known_ids
 from ragassay.jobs.input.files import LogFile, Logs, canonical_uri, unreadable_error
 from ragassay.jobs.input.find import find_logs
 from ragassay.jobs.input.formats import list_row_group_sizes, make_parquet_log_file
@@ -18,6 +18,7 @@ __all__ = [
     "check_no_overlap",
     "check_row_ids",
     "check_types",
+    "find_known_ids",
     "find_logs",
     "list_row_group_sizes",
     "make_parquet_log_file",

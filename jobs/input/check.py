@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ragassay.jobs.config.input import Columns
+from ragassay.jobs.display.quoted import MAX_QUOTED_VALUES
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import Logs, group_by_schema
 from ragassay.jobs.input.messages import can_be_messages
@@ -39,10 +40,13 @@ def check_logs(logs: Logs, columns: Columns, needs_question: bool) -> None:
         InputError: Lists every missing column and wrong type at once.
     """
     faults: list[tuple[str, InputError]] = []
-    keys = {tuple(key for key, _ in f.partition) for f in logs.files}
-    if len(keys) > 1:
-        faults.append(("", InputError(errors.SEVERAL_KEYS, keys=sorted(map(list, keys)))))
-    logs.partition_keys = list(min(keys, default=()))
+    path_of = {tuple(key for key, _ in file.partition): file.path for file in reversed(logs.files)}
+    if len(path_of) > 1:
+        examples = ", ".join(
+            f"{path_of[keys]} by {' and '.join(keys) or 'none'}" for keys in sorted(path_of)[:MAX_QUOTED_VALUES]
+        )
+        faults.append(("", InputError(errors.SEVERAL_KEYS, examples=examples)))
+    logs.partition_keys = list(min(path_of, default=()))
     for key, count in Counter(logs.partition_keys).items():
         if key in RESERVED_NAMES:
             faults.append(("", InputError(errors.RESERVED_KEY, key=key)))

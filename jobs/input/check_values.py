@@ -1,7 +1,7 @@
 """Checks that read whole columns: ids are unique and complete, and values fit their common types."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -65,6 +65,46 @@ def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_u
         for series in _read_ids(logs, file, name or ""):
             counts.update(series.filter(series.hash().is_in(suspects)).to_list())
     _check_no_repeats(logs.uri, counts, name, is_partial=len(suspects) == MAX_REPEATED_IDS)
+
+
+def find_known_ids(
+    logs: Logs, files: Sequence[LogFile], name: str, read_known: Callable[[], Iterator["pl.Series"]], known_rows: int
+) -> dict[str, LogFile]:
+    """Find ids of new rows that other rows have, in memory that does not depend on the number of rows.
+
+    Args:
+        logs: The input.
+        files: Files with the column of ids; one of which the ids can't be read is skipped.
+        name: The column.
+        read_known: Reads the ids of the other rows, in batches; called twice if the hash of an id is repeated.
+        known_rows: Approximate number of the other rows.
+
+    Returns:
+        Id -> a file that contains it; at most MAX_REPEATED_IDS ids.
+    """
+    readable = []
+    with DuplicateFinder(sum(file.rows or 0 for file in files) + known_rows) as finder:
+        for file in files:
+            try:
+                parts = [series.hash().to_numpy() for series in _read_ids(logs, file, name)]
+            except InputError:
+                continue
+            readable.append(file)
+            for hashes in parts:
+                finder.add(hashes)
+        for series in read_known():
+            finder.add(series.hash().to_numpy())
+        suspects = finder.find_duplicates(MAX_REPEATED_IDS).tolist()[:MAX_REPEATED_IDS]
+    if not suspects:
+        return {}
+
+    def select(parts: Iterator["pl.Series"]) -> Iterator[str]:
+        for series in parts:
+            yield from series.filter(series.hash().is_in(suspects)).drop_nulls()
+
+    file_of = {row_id: file for file in readable for row_id in select(_read_ids(logs, file, name))}
+    known = set(select(read_known()))
+    return {row_id: file for row_id, file in file_of.items() if row_id in known}
 
 
 def check_ids(uri: str, ids: Sequence[str | None], columns: Columns) -> None:

@@ -69,7 +69,11 @@ UNREADABLE_FILES = Message(
 NO_FOLDER = Message("input.no-folder", "input {uri!r}: the folder {folder} does not exist")
 MISSING = Message("input.missing", "input {uri!r} does not exist")
 FAULTS = Message("input.faults", "input {uri}: {count} fault(s)\n  {lines}")
-SEVERAL_KEYS = Message("input.several-keys", "files are partitioned by different keys: {keys}")
+SEVERAL_KEYS = Message(
+    "input.several-keys",
+    "files are partitioned by different keys, such as {examples}: use the same KEY=VALUE folders for all files, or score them "
+    "into separate OUTPUTs",
+)
 RESERVED_KEY = Message("input.key-is-ours", "the partition key {key!r} is a reserved column name: rename it")
 HIDDEN_KEY = Message(
     "input.hidden-key",

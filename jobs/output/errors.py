@@ -80,7 +80,7 @@ UNBALANCED = Message(
 # calibration files
 NO_CALIBRATION = Message(
     "calibration.missing",
-    "calibration {path} does not exist: create one with `ragassay calibrate OUTPUT --label COLUMN`",
+    "calibration {path} does not exist: create one with `ragassay calibrate OUTPUT --label COLUMN --target flag-f1`",
 )
 UNREADABLE_CALIBRATION = Message("calibration.unreadable", "calibration {path} can't be read: {reason}")
 OTHER_SCORES = Message("calibration.other-scores", "calibration {path} was fitted to other scores; calibrate again:\n{lines}")

@@ -190,7 +190,7 @@ def _make_checked_plan(job: Job, logs: Logs | None, output: Folder, console: Con
     with task(console, "checking", "output"):
         plan = make_plan(job, logs, output, options)
         assert plan.selection is not None
-        check_selection(job, plan.selection)
+        check_selection(job, plan.selection, plan.new_files, output)
     for name, text in plan.describe():
         _LOG.info("plan: %s: %s", name, text)
     if plan.warning:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.display.counted import format_count
-from ragassay.jobs.input import Logs
+from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.manifest import read_manifest, require_text
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import open_raw, open_scored
@@ -132,6 +132,12 @@ class RunPlan:
     def selection(self) -> Selection | None:
         """The files and rows to score; None if no logs are read."""
         return self.registration.selection if self.registration is not None else None
+
+    @property
+    def new_files(self) -> dict[int, LogFile]:
+        """The files to score that have no row in the output, by number."""
+        files = self.selection.files if self.selection is not None else {}
+        return {number: files[number] for number, reason in self.reasons.items() if reason is ScoreReason.NEW}
 
     @property
     def has_files(self) -> bool:

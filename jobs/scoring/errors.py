@@ -40,6 +40,11 @@ CHANGED_FILE = Message(
     "input file {uri} ({size} bytes) is not the {was} ({was_size} bytes) that output {output} has scores of{note}. Give "
     "changed logs a new file name, or name another OUTPUT",
 )
+KNOWN_IDS = Message(
+    "input.known-ids",
+    "{file}{more} has {ids} ids that {output} has already{known_file}: {examples} in column {column!r}. If it is a copy, remove it "
+    "from the input; else make the ids unique or name another OUTPUT",
+)
 COLUMN_TOO_NARROW = Message(
     "output.column-too-narrow",
     "column {column!r} is {type} in partition {partition!r} of output {output}, and {other}: their common type {wider} can't "

@@ -1,13 +1,18 @@
 """Compare an input with the manifest of an output folder: find new and known files, and refuse inputs that do not fit."""
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ragassay.jobs.config.job import Job
+from ragassay.jobs.display.counted import format_count
+from ragassay.jobs.display.quoted import MAX_ID_CHARS, MAX_QUOTED_VALUES, quote_value
 from ragassay.jobs.input import (
     LogFile,
     Logs,
@@ -16,16 +21,18 @@ from ragassay.jobs.input import (
     check_logs,
     check_row_ids,
     check_types,
+    find_known_ids,
     make_parquet_log_file,
     unreadable_error,
 )
 from ragassay.jobs.input.types import is_list, is_text, plain_type
 from ragassay.jobs.output.commits import has_pending
 from ragassay.jobs.output.fingerprint import check_fingerprint, make_fingerprint
+from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.manifest_shards import find_sealed_entries
 from ragassay.jobs.output.partition_filter import check_keys, describe_no_match
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.output.scored_dataset import merge_passthrough, open_raw, passthrough_schemas
+from ragassay.jobs.output.scored_dataset import ScoredDataset, merge_passthrough, open_raw, passthrough_schemas
 from ragassay.jobs.runtime.engine_packages import require_engines
 from ragassay.jobs.scoring import errors
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter
@@ -45,6 +52,9 @@ from ragassay.pipeline.uncertainty.config import Uncertainty, UncertaintyModelCo
 from ragassay.pipeline.uncertainty.prompt import make_answer_encoder
 from ragassay.schemas.columns import passthrough_name
 from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, UNREADABLE, InputFile, Manifest
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def check_input(job: Job, logs: Logs) -> None:
@@ -259,16 +269,82 @@ def _make_entries(
     return new
 
 
-def check_selection(job: Job, selection: Selection) -> None:
+def check_selection(job: Job, selection: Selection, new_files: Mapping[int, LogFile], output: Folder) -> None:
     """Run the slower checks: the ids of all selected rows, and the models.
+
+    Args:
+        job: The job.
+        selection: The files and rows to score.
+        new_files: Those of its files that have no row in the output.
+        output: The output folder.
 
     Raises:
         RagassayError: Ids are missing or not unique; a model can't be found or used.
     """
     files = list(selection.files.values())
     check_row_ids(selection.logs, files, job.input.columns, keep_unreadable=job.input.skips_bad_files)
+    refuse_known_ids(selection.logs, new_files, job.input.columns.row_id, output)
     if files:
         prepare_models(job)
+
+
+def refuse_known_ids(logs: Logs, files: Mapping[int, LogFile], name: str | None, output: Folder) -> None:
+    """Refuse new files with ids that rows of the same partition have: labels could not distinguish these rows.
+
+    Reads the ids of the files, and of the partitions that exist.
+
+    Args:
+        logs: The input.
+        files: Number -> file that has no row in the output.
+        name: Column of the row ids; None if the logs have none.
+        output: The output folder.
+
+    Raises:
+        InputError: There are such ids.
+    """
+    by_partition: dict[str, list[LogFile]] = {}
+    for file in files.values():
+        if file.schema is not None and name in file.schema.names:
+            by_partition.setdefault(file.partition_path, []).append(file)
+    for partition, raw in open_raw(output).partitions.items():
+        new_files = by_partition.get(hive_path(partition))
+        if new_files is None or name is None:
+            continue
+        known = find_known_ids(logs, new_files, name, partial(_read_ids, raw, files), raw.count_rows())
+        if known:
+            file_ids = Counter(file.path for file in known.values())
+            path, count = next(iter(file_ids.items()))
+            number = _find_input_number(raw, next(iter(known)))
+            entry = read_manifest(output).files.get(number)  # None if the entry is in the shards
+            raise InputError(
+                errors.KNOWN_IDS,
+                ids=count,
+                column=name,
+                file=path,
+                more=f" (and of {format_count(len(file_ids) - 1, 'more file')})" if len(file_ids) > 1 else "",
+                output=output.uri,
+                known_file=f", of {entry.path}" if entry else "",
+                examples=", ".join(quote_value(row_id, MAX_ID_CHARS) for row_id in list(known)[:MAX_QUOTED_VALUES]),
+            )
+
+
+def _read_ids(raw: ScoredDataset, excluded: Collection[int]) -> Iterator["pl.Series"]:
+    """Read the ids of rows of other input files, in batches."""
+    import polars as pl
+
+    numbers = np.array(list(excluded), dtype=np.int64)
+    for rows in raw.read_batches(["row_id", "row_key"], reports_progress=False):
+        is_other = ~np.isin(rows.table["row_key"].to_numpy() >> 32, numbers)
+        yield pl.Series(rows.table["row_id"].filter(pa.array(is_other)), dtype=pl.String)
+
+
+def _find_input_number(raw: ScoredDataset, row_id: str) -> int:
+    """Find the number of the input file of a row."""
+    batches = raw.read_batches(["row_id", "row_key"], reports_progress=False)
+    keys_by_batch: Iterator[list[int]] = (
+        rows.table.filter(pc.equal(rows.table["row_id"], row_id))["row_key"].to_pylist() for rows in batches
+    )
+    return next(key >> 32 for keys in keys_by_batch for key in keys)
 
 
 def _find_reopened(entries: Mapping[int, InputFile]) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ _WORD = re.compile(r"\w+")
 ANSWER_WORDS = frozenset(
     {"yes", "yeah", "no", "sure", "ok", "okay", "certainly", "hello", "hi", "thanks", "thank", "you", "sorry"}
 )
-"""English words that, without others, say nothing that a context could contain, such as "Yes." before the claim itself."""
+"""English words that, without others, contain nothing that a context could support, such as "Yes." before the claim itself."""
 
 
 def extract_words(text: str) -> list[str]:

@@ -159,7 +159,7 @@ def _describe_sample(manifest: Manifest) -> Iterator[str]:
 
 def _describe_runs(manifest: Manifest) -> Iterator[str]:
     """Compare the latest run with the one before it, if the output has no partitions."""
-    runs = [run for run in manifest.runs if run.rows.get("scored", 0) + run.rows.get("failed", 0)]
+    runs = [run for run in manifest.runs if "score" in run.seconds and run.rows.get("scored", 0) + run.rows.get("failed", 0)]
     if len(runs) > 1:
         yield f"Latest run with new rows: {_describe_run(runs[-1])}; previous run: {_describe_run(runs[-2])}."
 

@@ -135,7 +135,7 @@ def test_an_answer_that_cannot_be_judged_alone_is_an_error(tmp_path: Path) -> No
         ragassay.check(**answer, calibration=str(tmp_path / "none.json"), fast=True)
     two_detectors = merged(DETECTOR_JOB, {"members": {"detectors": DETECTORS[1:]}})
     output, _ = run_table(tmp_path / "run", make_table(make_odd_rows()), two_detectors)
-    with raises("judge.other-scores"):
+    with raises("judge.other-scores", lines="  members.detectors.entities: only the job has it"):
         ragassay.check(**answer, history=str(output), fast=True)
     assert ragassay.check(**answer, history=str(output)).status == "ok"  # the members are those of the output
     unscored_rows = [row for row in make_odd_rows() if row["response"] is None]

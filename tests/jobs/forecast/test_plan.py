@@ -20,6 +20,7 @@ from ragassay.jobs.scoring.stages import make_uncertainty_stages
 from ragassay.pipeline.stages.split import SplitStage
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import invoke, ragassay, write_job
+from tests.jobs.scoring.test_register import register
 from tests.raises import fails
 
 SLM_JOB = make_job({"members": {"slms": [{"name": "smollm2"}]}})
@@ -232,3 +233,20 @@ def test_the_command_works_without_an_engine(tmp_path: Path) -> None:
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
     done = ragassay("plan", tmp_path / "a.parquet", "--config", config)
     assert done.returncode == 0 and "on this machine" in done.stdout and "tokens" not in done.stdout
+
+
+def test_rows_that_the_output_has_are_not_planned(tmp_path: Path) -> None:
+    logs, output = tmp_path / "logs", tmp_path / "out"
+    config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
+    rows = [{**row, "row_id": f"id {i}"} for i, row in enumerate(example_rows(12))]
+    command = ("plan", logs, "--config", config, "--seconds", "0", "--output", output)
+    write_logs(logs / "a.parquet", rows[:9])
+    register(logs, output)
+    done = invoke(*command)
+    assert done.returncode == 0 and "nothing is new" in done.stdout and "sentences" not in done.stdout, done.stderr
+    write_logs(logs / "b.parquet", rows[9:])
+    done = invoke(*command)
+    lines = dict(line.strip().split(maxsplit=1) for line in done.stdout.splitlines())
+    assert lines["input"].startswith("12 rows in 2 files") and lines["sample"] == "3 rows", done.stdout
+    write_logs(logs / "b.parquet", rows[6:])
+    fails(invoke(*command), "input.known-ids")

@@ -80,11 +80,12 @@ def test_null_partitions_and_outputs_without_partitions_have_no_before(tmp_path:
 
 def test_runs_are_compared_if_there_are_no_partitions(scored_once: Path) -> None:
     manifest = read_manifest(open_folder(str(scored_once)))
-    run = manifest.runs[-1]
+    run = replace(manifest.runs[-1], seconds={"score": 1.0})
     runs = [
         replace(run, rows={"in": 10, "scored": 8, "failed": 2}, flagged=2),
         replace(run, rows={"in": 30, "scored": 20, "skipped": 10}, flagged=5, files_skipped={"bad.parquet": "no footer"}),
         replace(run, rows={"in": 30, "skipped": 30}),
+        replace(run, rows={"in": 28, "scored": 28}, flagged=14, seconds={"finalize": 1.0}),  # the same rows again
     ]
     assert list_notes(replace(manifest, runs=runs), runs[1], has_partitions=False) == [
         "Latest run with new rows: 20 rows scored, 25.0% flagged; previous run: 8 rows scored, 2 unscorable, 25.0% flagged.",

@@ -37,7 +37,7 @@ def register(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
     folder = open_folder(str(output))
     plan = make_plan(job, logs, folder, RunOptions(command=Command.SCORE))
     assert plan.selection is not None
-    check_selection(job, plan.selection)
+    check_selection(job, plan.selection, plan.new_files, folder)
     manifest, pending = begin_run(plan, Run("r", "now")), plan.selection.files
     schema = raw_schema(logs.passthrough)
     for number, file in pending.items():
@@ -45,6 +45,7 @@ def register(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
         table = pq.read_table(file.fs_path, partitioning=None)
         columns: dict[str, Any] = {f.name: pa.nulls(table.num_rows, f.type) for f in schema}
         columns |= {f.name: table[f.name].cast(f.type) for f in logs.passthrough if f.name in table.column_names}
+        columns |= {"row_id": table["row_id"]} if "row_id" in table.column_names else {}
         columns |= {"row_key": pa.array([number << 32 | row for row in range(table.num_rows)])}
         keep = [f for f in schema if f.name not in logs.partition_keys]
         target = output / "raw" / file.partition_path / f"{number}.parquet"
@@ -153,6 +154,23 @@ def test_raw_footers_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("ragassay.jobs.output.scored_dataset.read_footer", record_read)
     assert register(tmp_path / "logs", tmp_path / "out") == ["dt=1/d.parquet"]
     assert len(read) == len(set(read)) == 3
+
+
+def test_new_files_with_ids_of_scored_rows_of_the_partition_are_refused(tmp_path: Path) -> None:
+    logs, output = tmp_path / "logs", tmp_path / "out"
+    rows = [{**row, "row_id": f"id {i}"} for i, row in enumerate(example_rows(4))]
+    write_logs(logs / "dt=1" / "a.parquet", rows[:3])
+    write_logs(logs / "dt=2" / "a.parquet", rows[3:])
+    register(logs, output)
+    copy = write_logs(logs / "dt=1" / "b.parquet", rows[:2])
+    expected = {"file": "dt=1/b.parquet", "known_file": ", of dt=1/a.parquet", "ids": 2, "examples": "'id 0', 'id 1'"}
+    with raises("input.known-ids", **expected):
+        register(logs, output)
+    copy.unlink()
+    write_logs(logs / "dt=2" / "b.parquet", rows[:2])  # ids of another partition
+    assert register(logs, output) == ["dt=2/b.parquet"]
+    write_logs(logs / "dt=2" / "c.parquet", rows[2:3])
+    assert register(logs, output) == ["dt=2/c.parquet"]
 
 
 def test_links_are_resolved_only_for_unknown_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def test_a_response_of_copies_has_no_repeats() -> None:
 
 
 @pytest.mark.parametrize(("first", "copies_count"), [("Yes.", True), ("Sure, thank you!", True), ("At ten.", False)])
-def test_words_such_as_yes_are_no_claim_beside_copies(first: str, copies_count: bool) -> None:
+def test_words_such_as_yes_are_no_claim(first: str, copies_count: bool) -> None:
     assert find_repeats(CONTEXT, [first, "Store it dry."]) == [False, not copies_count]
 
 
