@@ -60,8 +60,8 @@ TARGET_UNCHECKED = Message(
 )
 ONE_RUN = Message(
     "compare.one-run",
-    "{output} has verdicts of its last run and one partition only: name a second OUTPUT, such as a copy from before the run, or "
-    "two groups of its rows with --a COLUMN=VALUE --b COLUMN=VALUE",
+    "{output} has verdicts of its last run and one partition only: name a second OUTPUT, such as a copy from before the run, "
+    "or two groups of its rows with --a COLUMN=VALUE --b COLUMN=VALUE",
 )
 NO_ROW_OF_SIDE = Message("compare.no-row", "{output} has no row with {conditions}: change the conditions")
 NO_ROW = Message("evaluate.no-row", "output {output} has no scored row{where}: change --where, or score rows first")
