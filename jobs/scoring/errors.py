@@ -42,8 +42,8 @@ CHANGED_FILE = Message(
 )
 KNOWN_IDS = Message(
     "input.known-ids",
-    "{file}{more} has {ids} ids that {output} has already{known_file}: {examples} in column {column!r}. If it is a copy, remove it "
-    "from the input; else make the ids unique or name another OUTPUT",
+    "{file}{more} has {ids} ids that {output} has already{known_file}: {examples} in column {column!r}. If it is a copy, remove "
+    "it from the input; else make the ids unique or name another OUTPUT",
 )
 COLUMN_TOO_NARROW = Message(
     "output.column-too-narrow",
