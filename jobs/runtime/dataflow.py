@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -141,8 +142,8 @@ def map_batches_options(
         min_size=stage.replicas.min,
         max_size=stage.replicas.max,
         max_tasks_in_flight_per_actor=3,
-        max_concurrent_calls_per_actor=2,  # one call tokenizes while the engine runs the other
         enable_true_multi_threading=True,
+        **_limit_calls(ActorPoolStrategy),
     )
     return {
         "fn": StageActor,
@@ -153,6 +154,12 @@ def map_batches_options(
         **whole_blocks,
         **_actor_options(stage, stage.replicas),
     }
+
+
+def _limit_calls(strategy: Any) -> dict[str, int]:
+    """Allow two calls per actor: one tokenizes while the engine runs the other. Before Ray 2.59 there is no limit to set."""
+    name = "max_concurrent_calls_per_actor"
+    return {name: 2} if name in signature(strategy).parameters else {}
 
 
 def _actor_options(stage: Stage, replicas: Replicas) -> dict[str, Any]:
@@ -166,19 +173,28 @@ def _actor_options(stage: Stage, replicas: Replicas) -> dict[str, Any]:
 
 def _checkpoint_config(sink: Sink) -> Any:
     """Configure Ray Data to commit rows by `row_key` and to filter none: our readers skip committed rows."""
-    from ray.data.checkpoint import CheckpointConfig, CheckpointManager
-
-    class NothingToFilter(CheckpointManager):  # type: ignore[misc]
-        def load_checkpoint(self, data_file_dir: Any = None, data_file_filesystem: Any = None) -> tuple[None, int]:
-            return None, 0
+    from ray.data.checkpoint import CheckpointConfig
 
     return CheckpointConfig(
         id_column="row_key",
         checkpoint_path=sink.output.path(sink.checkpoint),
         override_filesystem=sink.output.fs,
         delete_checkpoint_on_success=False,  # the run deletes it when the manifest knows its rows, see jobs.run
-        checkpoint_manager_cls=NothingToFilter,
+        **_filter_nothing(CheckpointConfig),
     )
+
+
+def _filter_nothing(config: Any) -> dict[str, type]:
+    """Return the option that keeps Ray from loading the committed ids. Ray before 2.60 loads them, and finds none to filter."""
+    if "checkpoint_manager_cls" not in signature(config).parameters:
+        return {}
+    from ray.data.checkpoint import CheckpointManager
+
+    class NothingToFilter(CheckpointManager):  # type: ignore[misc]
+        def load_checkpoint(self, data_file_dir: Any = None, data_file_filesystem: Any = None) -> tuple[None, int]:
+            return None, 0
+
+    return {"checkpoint_manager_cls": NothingToFilter}
 
 
 def start_actor(stage: Stage) -> Any:

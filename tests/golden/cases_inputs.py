@@ -159,7 +159,7 @@ def _write_passthrough_columns(scene: Scene) -> None:
         "bytes": pa.array([b"\xff", None, b""], pa.binary()),
         "word": pa.array(["red", None, "red"]).dictionary_encode(),
         "unsigned": pa.array([2**64 - 1, None, 0], pa.uint64()),
-        "half": pa.array([1.5, None, float("nan")], pa.float16()),
+        "half": pa.array([1.5, None, float("nan")], pa.float32()).cast(pa.float16()),
         "floats": pa.array([float("nan"), float("inf"), float("-inf")]),
         "nothing": pa.nulls(3),
     }

@@ -87,6 +87,7 @@ def test_every_local_engine_names_its_packages() -> None:
     assert {kind.model_fields["kind"].default: kind.PACKAGES for kind in ENGINE_CLASSES} == {
         "vllm": ("vllm", "torch", "transformers"),
         "transformers": ("torch", "transformers"),
+        "torch": ("torch", "transformers"),
         "server": ("openai",),
     }
 
