@@ -137,7 +137,7 @@ def render_report(
         trend=lay_out_trend(report.data.dated_groups, report.events, scopes[0].value),
         drift=drift,
         drift_text=describe_drift(drift),
-        notes=list_notes(report.manifest, run, bool(report.data.partition_key)),
+        notes=list_notes(report.manifest, run, compares_runs=not (report.data.partition_key or report.where)),
         threshold=_describe_threshold(scopes[0], run),
         judged=any(data.judge_decisions for data in scopes),
         has_probabilities=any(
