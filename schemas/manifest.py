@@ -125,7 +125,7 @@ class Shift:
         history: Value in the history; null for psi and ks.
         distance: Distance between the two, in the unit of `limit`.
         limit: Drift threshold.
-        drifted: Whether the distance exceeds the limit, and for flagged also what chance explains.
+        drifted: Whether the distance exceeds the limit, and for flagged and error_rate also what chance explains.
     """
 
     __pydantic_config__ = RECORD_CONFIG
