@@ -160,7 +160,7 @@ def test_events_are_read_from_csv(tmp_path: Path) -> None:
 
 def test_codes_become_words() -> None:
     assert describe_missing("number", ["€5"]) == "“€5” is not in the passages."
-    assert describe_missing("name", ["Ada", "Ben", "Cem."]) == "“Ada”, “Ben” and “Cem” are not in the passages."
+    assert describe_missing("name", ["Ada", "Ben", "Cem"]) == "“Ada”, “Ben” and “Cem” are not in the passages."
     assert "in this order" in describe_missing("sequence", ["step 3"])
     assert [format_probability(p) for p in (None, 0.004, 0.5, 0.999)] == ["", "< 0.01", "0.50", "> 0.99"]
     assert GroupCounts("", unscored=Counter(no_context=2)).rows == 2
