@@ -100,8 +100,8 @@ class ThresholdRecord:
         probability: P(supported), 0 to 1, of a response with the score tau; None if responses have no probability.
         flagged_probability: P(supported), 0 to 1, at or below which a sentence is flagged in any response; None if sentences
             have no probability.
-        doubtful_probability: P(supported), 0 to 1, at or below which a sentence is doubtful, or flagged in a hallucinated
-            response; None if sentences have no probability.
+        doubtful_probability: P(supported), 0 to 1, at or below which a sentence is doubtful; None if sentences have no
+            probability.
     """
 
     __pydantic_config__ = RECORD_CONFIG
