@@ -133,6 +133,8 @@ def calibrate(
             )
         tau = threshold
         measured = {**_measure_in_sample(target, scores, rows, tau), **_measure_held_out(target, rows, folds)}
+        if target.metric == "f1" and not require_fit(manifest).calibrated:
+            measured["f1_before"] = _measure_verdicts(target, rows, folds)
     else:
         tau, measured_on_all = _find_threshold_without_labels(output, values, rule, target)
         measured = {**measured_on_all, **_measure_in_sample(target, scores, rows, tau)}
@@ -348,6 +350,15 @@ def _measure_held_out(
             target.positive_class, held_scores[is_measured], rows.is_correct[is_measured], tau[is_measured]
         ).items()
     }
+
+
+def _measure_verdicts(
+    target: ThresholdTarget, rows: LabeledResponses, folds: list[tuple[RuleCandidate, Ints, Ints]]
+) -> float | None:
+    """Measure F1 of the current verdicts on the held-out rows of all folds."""
+    held_out = np.concatenate([test for _, _, test in folds]) if folds else np.zeros(0, dtype=int)
+    passed, is_correct = rows.supported[held_out].astype(float), rows.is_correct[held_out]
+    return measure_threshold(target.positive_class, passed, is_correct, 0.5)["f1"] if len(held_out) else None
 
 
 def _measure_calibration_errors(
