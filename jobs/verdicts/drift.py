@@ -75,7 +75,8 @@ def _compare_partitions(
     if not before:
         return DriftCheck(*names, sentences, [], "there is no earlier partition to compare with")
     limits = config.drift
-    errors = _compare_errors(limits, *(_count_errors({path: stats[path] for path in paths}, manifest) for paths in (latest, before)))
+    error_counts = (_count_errors({path: stats[path] for path in paths}, manifest) for paths in (latest, before))
+    errors = _compare_errors(limits, *error_counts)
     if min(sentences) < limits.min_sentences:
         setting = f"verdict.drift.min_sentences: {limits.min_sentences}"
         counts = f"{format_count(sentences[0], 'sentence')} against {sentences[1]:,} before"
@@ -110,7 +111,7 @@ def _compare_members(limits: Drift, current: list[PartitionStats], earlier: list
 
 
 def _count_errors(parts: Mapping[str, PartitionStats], manifest: Manifest) -> tuple[int, int]:
-    """Return the number of rows without a score, in `scored/` or in `raw/` for a partition without verdicts, and of all rows."""
+    """Return the number of rows without a score, in `raw/` if the partition has no verdicts, and of all rows."""
     rows = scored = 0
     for path, part in parts.items():
         verdicts = manifest.finalized.get(hive_path(path))
