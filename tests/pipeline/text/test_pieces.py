@@ -9,7 +9,7 @@ from ragassay.pipeline.text.pieces import split_passage
     "pieces",
     [
         ["The desk is open from 9 a.m. to 1 p.m. and on Saturdays from 10 a.m. to noon.", "Call No. 4."],
-        ["Night buses run every 30 minutes until 4:30 a.m.", "They depart from Market Square."],
+        ["Late buses run every 30 minutes until 4:30 a.m.", "They depart from Market Square."],
         ["Open from 9 a.m. Monday to Friday.", "Ask Dr. Smith, e.g. by mail.", "“Is it free?”", "Yes!", "Approx. five seats."],
     ],
 )
