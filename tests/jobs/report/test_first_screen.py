@@ -98,7 +98,7 @@ def test_runs_are_compared_if_there_are_no_partitions(scored_once: Path) -> None
 
 def test_runs_are_not_compared_if_the_report_selects_rows(scored_once: Path) -> None:
     manifest = read_manifest(open_folder(str(scored_once)))
-    both = replace(manifest, runs=[replace(manifest.runs[-1], rows={"scored": count}) for count in (10, 28)])
+    both = replace(manifest, runs=[replace(manifest.runs[-1], rows={"scored": n}, seconds={"score": 1.0}) for n in (10, 28)])
     data = ReportData(counts=GroupCounts("", 10, 2))
     pages = [
         render_report(Report("out", both, data, where=where), [data], DriftCheck([], [], (0, 0), [], ""))
