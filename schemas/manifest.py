@@ -100,8 +100,8 @@ class ThresholdRecord:
         probability: P(supported), 0 to 1, of a response with the score tau; None if responses have no probability.
         flagged_probability: P(supported), 0 to 1, at or below which a sentence is flagged in any response; None if sentences
             have no probability.
-        doubtful_probability: P(supported), 0 to 1, at or below which a sentence is doubtful, or flagged in a hallucinated
-            response; None if sentences have no probability.
+        doubtful_probability: P(supported), 0 to 1, at or below which a sentence is doubtful; None if sentences have no
+            probability.
     """
 
     __pydantic_config__ = RECORD_CONFIG
@@ -125,7 +125,7 @@ class Shift:
         history: Value in the history; null for psi and ks.
         distance: Distance between the two, in the unit of `limit`.
         limit: Drift threshold.
-        drifted: Whether the distance exceeds the limit, and for flagged also what chance explains.
+        drifted: Whether the distance exceeds the limit, and for flagged and error_rate also what chance explains.
     """
 
     __pydantic_config__ = RECORD_CONFIG

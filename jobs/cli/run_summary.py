@@ -10,11 +10,11 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.drift import describe_drift
 from ragassay.jobs.display.lines import print_lines
-from ragassay.jobs.display.scores import describe_threshold
+from ragassay.jobs.display.scores import describe_sentence_limits, describe_threshold
 from ragassay.jobs.display.statuses import describe_reasons
 from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 from ragassay.pipeline.verdict.ensemble import NormalizationFit
-from ragassay.schemas.manifest import Escalation, FitRecord, Run, ThresholdRecord
+from ragassay.schemas.manifest import Escalation, Run
 from ragassay.schemas.source import SourceTable
 
 _SHOWN_FILES = 5
@@ -153,18 +153,6 @@ def _fit_lines(run: Run) -> list[tuple[str, str]]:
     return lines
 
 
-def _sentence_lines(threshold: ThresholdRecord, fit: FitRecord | None) -> list[tuple[str, str]]:
-    """Describe the limits below which a sentence is flagged or doubtful."""
-    if threshold.value is None or fit is None:
-        return []
-    if threshold.flagged_probability is None or threshold.doubtful_probability is None:
-        name, flagged, doubtful = "score", None if fit.sentence is None else fit.sentence * threshold.value, threshold.value
-    else:
-        name, flagged, doubtful = "P(supported)", threshold.flagged_probability, threshold.doubtful_probability
-    flagged_text = "" if fit.sentence is None else f"flagged at {name} <= {flagged:.3g}, which decides the response; "
-    return [("sentences", f"{flagged_text}doubtful at {name} <= {doubtful:.3g}")]
-
-
 def _time_text(run: Run, total: float) -> str:
     """Return the wall time of the command and of scoring: sums over replicas would be longer than the command."""
     seconds = run.seconds.get("score", 0.0)
@@ -198,7 +186,8 @@ def _lines(run: Run, output: str, total: float) -> list[tuple[str, str]]:
         if run.threshold:
             tau, probability, source = run.threshold.value, run.threshold.probability, run.threshold.source
             lines.append(("threshold", source if tau is None else f"{describe_threshold(tau, probability)}: {source}"))
-            lines += _sentence_lines(run.threshold, run.fit)
+            limits = describe_sentence_limits(run.threshold, run.fit)
+            lines += [("sentences", limits)] if limits else []
         lines += _fit_lines(run)
     lines += _escalation_lines(run.escalation)
     if run.drift:

@@ -136,9 +136,9 @@ class Drift(Section):
         ks: Kolmogorov-Smirnov distance of the same values, 0 to 1.
         label_mass: Change of an SLM's mean P(yes) + P(no).
         flagged: Change of the share of responses flagged; one within chance does not count.
-        error_rate: Rise of the share of rows that can't be scored.
+        error_rate: Rise of the share of rows that can't be scored; one within chance does not count.
         sentences: Change of the number of sentences per response, as a fraction of the history's.
-        min_sentences: With fewer sentences on either side, nothing counts as drift.
+        min_sentences: With fewer sentences on either side, only the error rate counts.
     """
 
     psi: float = Field(0.25, gt=0)

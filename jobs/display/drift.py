@@ -18,15 +18,15 @@ METRIC_WORDS = {
 def describe_drift(check: DriftCheck) -> str:
     """Describe a drift check: the latest partitions, the number of earlier ones, and what drifted."""
     names = ", ".join(check.latest[:SHOWN_PARTITIONS])
-    more = f" and {len(check.latest) - SHOWN_PARTITIONS:,} more" if len(check.latest) > SHOWN_PARTITIONS else ""
-    latest = f"{names}{more}: " if names else ""
-    if check.note:
+    hidden = f" and {len(check.latest) - SHOWN_PARTITIONS:,} more" if len(check.latest) > SHOWN_PARTITIONS else ""
+    latest = f"{names}{hidden}: " if names else ""
+    if not check.shifts:
         return f"{latest}not checked, {check.note}"
-    against = f"against {format_count(len(check.history), 'earlier partition')}"
-    if not check.drifted:
-        return f"{latest}none in {format_count(len(check.shifts), 'comparison')} {against}"
-    shifts = "; ".join(map(_describe_shift, check.drifted))
-    return f"{latest}{len(check.drifted):,} of {format_count(len(check.shifts), 'comparison')} {against}: {shifts}"
+    counted = format_count(len(check.shifts), "comparison")
+    against = f"{counted} against {format_count(len(check.history), 'earlier partition')}"
+    outcome = f"{len(check.drifted):,} of {against}: " if check.drifted else f"none in {against}"
+    more = f"; nothing else is checked, {check.note}" if check.note else ""
+    return f"{latest}{outcome}{'; '.join(map(_describe_shift, check.drifted))}{more}"
 
 
 def describe_outcome(shift: Shift) -> str:

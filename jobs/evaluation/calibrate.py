@@ -106,7 +106,6 @@ def calibrate(
         return candidate
 
     expect(1 + FOLDS, "fits")
-
     candidate = choose_candidate(fitting)
     # Each fold chooses its own rule, so the held-out rows influence nothing that is measured on them.
     folds = [
@@ -132,7 +131,8 @@ def calibrate(
                 best=find_best_precision(target, scores, rows.is_correct),
             )
         tau = threshold
-        measured = {**_measure_in_sample(target, scores, rows, tau), **_measure_held_out(target, rows, folds)}
+        measured = _measure_in_sample(target, scores, rows, tau) | _measure_held_out(target, rows, folds)
+        measured |= {} if require_fit(manifest).calibrated else _measure_verdicts(target, rows, folds)
     else:
         tau, measured_on_all = _find_threshold_without_labels(output, values, rule, target)
         measured = {**measured_on_all, **_measure_in_sample(target, scores, rows, tau)}
@@ -348,6 +348,17 @@ def _measure_held_out(
             target.positive_class, held_scores[is_measured], rows.is_correct[is_measured], tau[is_measured]
         ).items()
     }
+
+
+def _measure_verdicts(
+    target: ThresholdTarget, rows: LabeledResponses, folds: list[tuple[RuleCandidate, Ints, Ints]]
+) -> dict[str, float | None]:
+    """Measure `f1_before`, F1 of the current verdicts on the held-out rows of all folds, for a target of F1."""
+    if target.metric != "f1" or not folds:
+        return {}
+    held_out = np.concatenate([test for _, _, test in folds])
+    passed, is_correct = rows.supported[held_out].astype(float), rows.is_correct[held_out]
+    return {"f1_before": measure_threshold(target.positive_class, passed, is_correct, 0.5)["f1"]}
 
 
 def _measure_calibration_errors(

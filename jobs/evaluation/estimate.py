@@ -48,6 +48,9 @@ MAX_SLICE_VALUES = 1000
 """Values that a slice column may have."""
 
 FEW_LABELS = 20
+WIDE_INTERVAL = 0.1
+"""Width of an interval, from which few labels need a note."""
+
 MAX_UNDECIDED_SHARE = 0.1
 """Share of the reviewed responses that may lack a label without a note."""
 
@@ -383,20 +386,21 @@ def make_notes(
     """
     if weak_labeler:
         yield f"the labels come from a model ({weak_labeler}): the estimate is of its opinion, not of the truth"
-    if coverage is None:
+    is_complete = overall.labels == overall.rows  # each scored response has a label: nothing was chosen
+    if coverage is None and not is_complete:
         named = "although they name strata, " if strata else ""
         yield (
             f"the labels have no inclusion_probability: {named}the estimate treats them as a simple random sample of all "
             "scored responses. If people chose which responses to label, the estimate is wrong and its interval is too narrow"
         )
-    else:
+    elif coverage is not None:
         yield from _check_coverage(coverage, overall)
     yield from _check_verdict_shares(overall, sample, flagged, weighted=coverage is not None)
     for verdict, share in (("flagged", overall.flagged), ("passed", 1 - overall.flagged)):
         labeled = overall.labeled_flagged if verdict == "flagged" else 1 - (overall.labeled_flagged or 0)
         if share and not labeled:
             yield f"none of the {verdict} responses ({share:.1%} of all) has a label: label some of these next"
-    if len(sample.rows) < FEW_LABELS:
+    if len(sample.rows) < FEW_LABELS and overall.powered and overall.powered.high - overall.powered.low > WIDE_INTERVAL:
         yield f"{len(sample.rows)} labels are few, whatever the verdicts: the interval is correct but wide"
     if undecided > MAX_UNDECIDED_SHARE * (len(sample.rows) + undecided):
         yield (

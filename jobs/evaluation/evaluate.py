@@ -38,6 +38,9 @@ from ragassay.schemas.manifest import Manifest
 EVALUATION_FILE = "evaluation.json"
 RESAMPLES = 1000
 HISTOGRAM_BINS = 40
+MIN_ROWS_PER_LABEL = 5
+"""Correct rows, and incorrect ones, that a slice needs to have an AUROC."""
+
 AS_FINALIZED = "ensemble, as finalized"
 AS_CASCADE = "cascade, as finalized"
 ENSEMBLE = "ensemble"
@@ -240,7 +243,7 @@ def _measure_slices(rows: LabeledResponses, column: str, resamples: int) -> list
                 int(selected.sum()),
                 float(is_correct.mean()),
                 float(1 - rows.supported[selected].mean()),
-                measures.get("auroc"),
+                measures.get("auroc") if min(is_correct.sum(), (~is_correct).sum()) >= MIN_ROWS_PER_LABEL else None,
             )
         )
     return slices

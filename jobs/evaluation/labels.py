@@ -195,8 +195,9 @@ def is_label_name(column: str) -> bool:
 
 
 def list_label_words() -> str:
-    """List the usual labels, for messages."""
-    return "correct or supported, partial, wrong or hallucinated or unsupported, unsure, true and false, yes and no, 1 and 0"
+    """List the words of each label, for messages."""
+    words = ["/".join(word for word in LABEL_WORDS if LABEL_WORDS[word] == label) for label in (*Label, UNSURE)]
+    return f"{', '.join(words)}, true and false, yes and no, 1 and 0"
 
 
 def _words_of_column(name: str, true_means: str | None) -> Mapping[str, str]:

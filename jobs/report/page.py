@@ -11,7 +11,7 @@ from typing import Any
 
 from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.display.drift import METRIC_WORDS, describe_drift, describe_outcome
-from ragassay.jobs.display.scores import describe_threshold
+from ragassay.jobs.display.scores import describe_sentence_limits, describe_threshold
 from ragassay.jobs.display.statuses import describe_status
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.evaluation.compare_members import MemberComparison
@@ -137,8 +137,9 @@ def render_report(
         trend=lay_out_trend(report.data.dated_groups, report.events, scopes[0].value),
         drift=drift,
         drift_text=describe_drift(drift),
-        notes=list_notes(report.manifest, run, bool(report.data.partition_key)),
+        notes=list_notes(report.manifest, run, compares_runs=not (report.data.partition_key or report.where)),
         threshold=_describe_threshold(scopes[0], run),
+        sentence_limits=describe_sentence_limits(run.threshold, run.fit) if run.threshold else "",
         judged=any(data.judge_decisions for data in scopes),
         has_probabilities=any(
             part.probability is not None for data in scopes for response in data.worst for part in response.sentences

@@ -30,7 +30,7 @@ def describe_missing(kind: str, texts: Sequence[str]) -> str:
         kind: Kind of the terms; see `EntityKind`.
         texts: The terms, at least one.
     """
-    quoted = [f"“{text.rstrip('.,;:')}”" for text in texts]
+    quoted = [f"“{text}”" for text in texts]
     terms = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
     verb = "is" if len(texts) == 1 else "are"
     if kind == EntityKind.SEQUENCE:

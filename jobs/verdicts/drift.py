@@ -75,14 +75,14 @@ def _compare_partitions(
     if not before:
         return DriftCheck(*names, sentences, [], "there is no earlier partition to compare with")
     limits = config.drift
-    error_rates = [_error_rate({path: stats[path] for path in paths}, manifest) for paths in (latest, before)]
-    errors = _compare_errors(limits, error_rates)
+    error_counts = (_count_errors({path: stats[path] for path in paths}, manifest) for paths in (latest, before))
+    errors = _compare_errors(limits, *error_counts)
     if min(sentences) < limits.min_sentences:
         setting = f"verdict.drift.min_sentences: {limits.min_sentences}"
         counts = f"{format_count(sentences[0], 'sentence')} against {sentences[1]:,} before"
         note = f"{counts} are too few to distinguish drift from chance ({setting})"
         # A run in which every row failed has no sentence: then the errors are the drift.
-        return DriftCheck(*names, sentences, [errors] if errors.drifted else [], None if errors.drifted else note)
+        return DriftCheck(*names, sentences, [errors] if errors.drifted else [], note)
     shifts = [*_compare_members(limits, current, earlier), errors, _compare_lengths(limits, current, earlier)]
     shifts += _compare_flags(
         limits, *([manifest.finalized[name] for name in group if name in manifest.finalized] for group in names)
@@ -110,20 +110,22 @@ def _compare_members(limits: Drift, current: list[PartitionStats], earlier: list
     return shifts
 
 
-def _error_rate(parts: Mapping[str, PartitionStats], manifest: Manifest) -> float:
-    """Return the share of rows without a score: in `scored/`, or in `raw/` for a partition without verdicts."""
+def _count_errors(parts: Mapping[str, PartitionStats], manifest: Manifest) -> tuple[int, int]:
+    """Return the number of rows without a score, in `raw/` if the partition has no verdicts, and of all rows."""
     rows = scored = 0
     for path, part in parts.items():
         verdicts = manifest.finalized.get(hive_path(path))
         rows += sum(part.rows.values())
         scored += part.rows.get(Status.OK.value, 0) if verdicts is None else verdicts.scored
-    return 1 - scored / rows if rows else 0.0
+    return rows - scored, rows
 
 
-def _compare_errors(limits: Drift, rates: list[float]) -> Shift:
-    """Compare the error rate with that of the history. Only a rise is drift."""
-    rise = rates[0] - rates[1]
-    return Shift("error_rate", None, rates[0], rates[1], rise, limits.error_rate, rise > limits.error_rate)
+def _compare_errors(limits: Drift, latest: tuple[int, int], earlier: tuple[int, int]) -> Shift:
+    """Compare the error rate with that of the history. Only a rise beyond chance is drift."""
+    rate, rate_before = (errors / rows if rows else 0.0 for errors, rows in (latest, earlier))
+    rise = rate - rate_before
+    is_drift = rise > limits.error_rate and is_beyond_chance(difference_interval(*earlier, *latest))
+    return Shift("error_rate", None, rate, rate_before, rise, limits.error_rate, is_drift)
 
 
 def _compare_lengths(limits: Drift, current: list[PartitionStats], earlier: list[PartitionStats]) -> Shift:

@@ -243,6 +243,7 @@ def _make_entity(match: re.Match[str], text: str, *, is_context: bool = False) -
     """
     folded = match[0].strip()
     group = next(name for name in _GROUPS if match[name] is not None)
+    text = text if group == "clock" else text.removesuffix(".")  # "30 May." ends a sentence; "9 a.m." keeps its full stop
     if group == "dmy" and not is_context and text.endswith(" may"):
         return None  # "children who are not yet 18 may use it"
     if group in {"iso", "slash", "dmy", "mdy", "my2"}:

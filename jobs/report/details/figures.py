@@ -80,6 +80,7 @@ class Curve:
 def make_slice_table(column: str, groups: Sequence[GroupCounts], evaluation: Evaluation | None) -> SliceTable:
     """Make the table of a column's values, the largest first, with their labels."""
     label_cells = _make_label_cells(column, evaluation) if evaluation else {}
+    groups = [group for group in groups if group.scored]
     shown = [group for number, group in enumerate(groups) if number < MAX_ROWS or group.value in label_cells]
     header = [column, "responses", "flagged", "share flagged"]
     if label_cells:

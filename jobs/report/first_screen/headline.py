@@ -130,12 +130,18 @@ def _list_totals(data: ReportData) -> Iterator[str]:
         yield f"{format_count(data.excluded, 'row')} excluded by --where"
 
 
-def list_notes(manifest: Manifest, run: Run, has_partitions: bool) -> list[str]:
-    """List what a reader must know about the rows: mixed settings, a sample, runs, files that were skipped."""
+def list_notes(manifest: Manifest, run: Run, *, compares_runs: bool) -> list[str]:
+    """List what a reader must know about the rows: mixed settings, a sample, runs, files that were skipped.
+
+    Args:
+        manifest: Manifest of the output folder.
+        run: The run that made the latest verdicts.
+        compares_runs: Whether to compare the latest run with the one before it: for an output without partitions, and all rows.
+    """
     return [
         *describe_mixture(manifest),
         *_describe_sample(manifest),
-        *([] if has_partitions else _describe_runs(manifest)),
+        *(_describe_runs(manifest) if compares_runs else []),
         *_describe_skipped(run.files_skipped),
     ]
 
@@ -158,7 +164,7 @@ def _describe_sample(manifest: Manifest) -> Iterator[str]:
 
 
 def _describe_runs(manifest: Manifest) -> Iterator[str]:
-    """Compare the latest run with the one before it, if the output has no partitions."""
+    """Compare the latest run with the one before it."""
     runs = [run for run in manifest.runs if "score" in run.seconds and run.rows.get("scored", 0) + run.rows.get("failed", 0)]
     if len(runs) > 1:
         yield f"Latest run with new rows: {_describe_run(runs[-1])}; previous run: {_describe_run(runs[-2])}."

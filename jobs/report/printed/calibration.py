@@ -35,6 +35,9 @@ def _calibration_lines(calibration: Calibration) -> Iterator[tuple[str, str]]:
         measures = {k.removeprefix(prefix): v for k, v in calibration.measured.items() if k.startswith(prefix)}
         if measures:
             yield measured_on, _describe_measures(measures, calibration.positive_class)
+    before, after = calibration.measured.get("f1_before"), calibration.measured.get("held_out_f1") or 0
+    if before is not None and before > after:
+        yield "before", f"the current verdicts have a better F1 on the same held-out items, {before:.3f}: label more items"
     if calibration.measured.get("flagged_of_all") is not None:
         yield (
             "on all rows",

@@ -106,7 +106,7 @@ def _make_comparison_table(comparison: Comparison) -> TextTable:
 
 
 def _make_slice_table(slices: Sequence[Slice]) -> TextTable:
-    rows = [[p.value, f"{p.rows:,}", f"{p.correct:.1%}", f"{p.flagged:.1%}", format_measure(p.auroc)] for p in slices]
+    rows = [[p.value, f"{p.rows:,}", f"{p.correct:.1%}", f"{p.flagged:.1%}", format_measure(p.auroc) or "n.a."] for p in slices]
     return TextTable(f"by {slices[0].column}", [slices[0].column, "rows", "correct", "flagged", "AUROC"], rows)
 
 

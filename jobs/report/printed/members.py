@@ -61,15 +61,15 @@ def describe_comparison(comparison: MemberComparison) -> str:
     most = max(alone, key=lambda member: member.flagged)
     flagged_by_all = sum(all(row.flags[member.name] for member in alone) for row in comparison.responses)
     text = (
-        f"{most.name} flags most responses, {most.flagged} of {len(comparison.responses)}; all members flag {flagged_by_all}."
+        f"{most.name} flags most responses, {most.flagged} of {len(comparison.responses)}; all members flag {flagged_by_all}. "
+        "A detector flags by its value of the whole response, an SLM by its lowest sentence."
     )
     with_labels = [member for member in alone if member.true_flags is not None and member.labeled_flags]
     if with_labels:
-        best = max(with_labels, key=lambda member: (member.true_flags or 0) / member.labeled_flags)
-        text += (
-            f" By the labels, {best.name} is right most often: {best.true_flags} of its {best.labeled_flags} labeled flags are "
-            "wrong responses."
-        )
+        precisions = [(member.true_flags or 0) / member.labeled_flags for member in with_labels]
+        best = [member for member, value in zip(with_labels, precisions, strict=True) if value == max(precisions)]
+        counts = ", ".join(f"{member.name} {member.true_flags} of {member.labeled_flags}" for member in best)
+        text += f" By the labels, most often right, by wrong responses of its labeled flags: {counts}."
     return text
 
 

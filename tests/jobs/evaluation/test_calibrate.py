@@ -2,9 +2,11 @@
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +16,7 @@ from ragassay.jobs.evaluation.calibrate import calibrate, require_target
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.calibration_file import load_calibration, prepare_calibration_target, write_calibration
 from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.report.printed.calibration import _calibration_lines
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.calibration.target import parse_target
@@ -56,6 +59,19 @@ def test_recall_f1_and_share_targets(scored_once: Path) -> None:
     assert run(scored_once, "supported-f1").measured["in_sample_f1"] > 0.7  # type: ignore[operator]
     share = run(scored_once, "flagged=0.25", threshold_only=True)
     assert 0.24 < share.measured["flagged_of_all"] < 0.36 and share.probability is not None  # type: ignore[operator]
+
+
+def test_a_worse_f1_than_that_of_the_current_verdicts_is_printed(scored_once: Path) -> None:
+    calibration = run(scored_once, "flag-f1")
+    before = calibration.measured["f1_before"] or 0
+    rows = [row for row in read_rows(scored_once) if row["label"] and row["score"] is not None]
+    is_wrong, flagged = (
+        np.array([row[name] != value for row in rows]) for name, value in (("label", "correct"), ("verdict", "supported"))
+    )
+    assert before == pytest.approx(2 * (is_wrong & flagged).sum() / (is_wrong.sum() + flagged.sum()))
+    for held_out, is_printed in ((before - 0.1, True), (before + 0.1, False)):
+        lines = dict(_calibration_lines(replace(calibration, measured={**calibration.measured, "held_out_f1": held_out})))
+        assert ("before" in lines) is is_printed
 
 
 def test_a_mean_target_needs_no_labels(scored_once: Path) -> None:

@@ -1,5 +1,6 @@
 """Drift of the latest partition against its history, on partitions with known statistics."""
 
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragassay.jobs.display.drift import describe_outcome
+from ragassay.jobs.display.drift import describe_drift, describe_outcome
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.storage.folder import Folder, open_folder
@@ -70,6 +71,17 @@ def test_a_change_of_the_share_flagged_within_chance_is_no_drift() -> None:
     assert [shift.metric for shift in check_drift(job().verdict, Manifest(finalized=many), stats).drifted] == ["flagged"]
 
 
+def test_a_rise_of_the_share_unscorable_within_chance_is_no_drift() -> None:
+    def compare(times: int) -> DriftCheck:
+        stats = {f"dt={d}": replace(partition_stats(d), rows={"ok": ok * times, "no_context": failed * times})
+                 for d, ok, failed in ((1, 12, 0), (2, 16, 3))}  # fmt: skip
+        return check_drift(job().verdict, Manifest(), stats)
+
+    (shift,) = (shift for shift in compare(1).shifts if shift.metric == "error_rate")
+    assert shift.distance > shift.limit and describe_outcome(shift) == "within chance"
+    assert "error_rate" in [shift.metric for shift in compare(10).drifted]
+
+
 def test_rows_that_lost_their_score_in_finalize_count_as_errors() -> None:
     """The statistics are those of `raw/`, in which the row still has a score."""
     stats = {"dt=1": partition_stats(1), "dt=2": partition_stats(2)}
@@ -99,7 +111,8 @@ def test_a_partition_without_scores_has_drifted() -> None:
         "", {"a": compute_moments([])}, {"a": "log_odds"}, {"a": compute_moments([])}, {"no_context": 50}, 0, []
     )
     drift = check_drift(job().verdict, Manifest(), {"dt=1": partition_stats(1), "dt=2": failed})
-    assert [shift.metric for shift in drift.drifted] == ["error_rate"] and drift.note is None
+    assert [shift.metric for shift in drift.drifted] == ["error_rate"]
+    assert "nothing else is checked, 0 sentences against 300 before are too few" in describe_drift(drift)
 
 
 def test_the_latest_partition_is_all_folders_of_the_highest_first_key() -> None:

@@ -1,6 +1,7 @@
 """`estimate`: the share over all rows, its parts, and its notes on labels that do not fit."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.evaluation.estimate import estimate
+from ragassay.jobs.evaluation.estimate import FEW_LABELS, estimate
 from ragassay.jobs.evaluation.evaluate import evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
@@ -165,6 +166,14 @@ def test_very_few_labels_are_noted(scored: Path, rows: list[dict[str, Any]], tmp
     assert result.overall.powered and result.overall.powered.high - result.overall.powered.low > 0.4
     assert any(note.startswith(f"{count} labels are few") for note in result.notes)
     assert any("none of the flagged responses" in note for note in result.notes)
+
+
+def test_labels_of_all_responses_need_no_note(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    item = rows[0]["item"]
+    few = [row for row in rows if row["item"] == item]
+    source = write(tmp_path / "r.jsonl", lines_of(few))
+    result = estimate(open_folder(str(scored)), replace(source, where={"item": item}))
+    assert result.overall.more_labels == 0 and len(few) < FEW_LABELS and not result.notes
 
 
 def sampled(rows: list[dict[str, Any]], every: int) -> Lines:

@@ -11,10 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from ragassay.jobs.evaluation.compare_members import MemberComparison, MemberFlags
 from ragassay.jobs.evaluation.evaluate import HISTOGRAM_BINS, compute_histogram_edges, evaluate
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import value_to_text
+from ragassay.jobs.report.printed.evaluation import make_evaluation_tables
+from ragassay.jobs.report.printed.members import describe_comparison
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.verdict.aggregate import list_valid_pairs
 from ragassay.schemas.evaluation import Evaluation
@@ -86,6 +89,19 @@ def test_slices_can_be_a_column_or_a_hive_key(evaluation: Evaluation) -> None:
     days = [s for s in evaluation.slices if s.column == "dt"]
     assert [s.value for s in days] == [f"2026-11-{d + 2:02d}" for d in range(DAYS)]
     assert all(s.rows == 3 * ITEMS and s.correct == pytest.approx(1 / 3) and s.auroc is not None for s in days)
+
+
+def test_a_slice_with_few_labels_has_no_auroc(scored_once: Path) -> None:
+    evaluation = run(scored_once, LabelSource("label", where={"item": "item7"}), slices=["tenant"])
+    assert [part.auroc for part in evaluation.slices] == [None] * len(evaluation.slices) and evaluation.slices
+    table = next(table for table in make_evaluation_tables(evaluation) if table.title == "by tenant")
+    assert {row[-1] for row in table.rows} == {"n.a."}
+
+
+def test_members_that_are_right_equally_often_are_all_named() -> None:
+    members = [MemberFlags(name, 0.5, 2, 0, right, 2, None) for name, right in (("a", 2), ("b", 1), ("c", 2))]
+    text = describe_comparison(MemberComparison([], members, {}))
+    assert text.endswith("wrong responses of its labeled flags: a 2 of 2, c 2 of 2.")
 
 
 def test_normalization_check_histograms_and_file(evaluation: Evaluation, scored_once: Path) -> None:

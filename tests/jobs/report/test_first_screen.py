@@ -14,9 +14,11 @@ from ragassay.jobs.report.first_screen.events import Event, read_events
 from ragassay.jobs.report.first_screen.headline import find_before, find_rate, list_notes, state_figures
 from ragassay.jobs.report.first_screen.trend import MAX_POINTS, MAX_TICKS, lay_out_trend
 from ragassay.jobs.report.gather import ReportData, Selection, gather_partition_data, gather_report_data
+from ragassay.jobs.report.page import Report, render_report
 from ragassay.jobs.report.wording import describe_missing, format_probability
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
+from ragassay.schemas.manifest import DriftCheck
 from tests.jobs.conftest import read_rows
 from tests.jobs.evaluation.conftest import job, labeled_days, write_output
 from tests.raises import raises
@@ -87,11 +89,22 @@ def test_runs_are_compared_if_there_are_no_partitions(scored_once: Path) -> None
         replace(run, rows={"in": 30, "skipped": 30}),
         replace(run, rows={"in": 28, "scored": 28}, flagged=14, seconds={"finalize": 1.0}),  # the same rows again
     ]
-    assert list_notes(replace(manifest, runs=runs), runs[1], has_partitions=False) == [
+    assert list_notes(replace(manifest, runs=runs), runs[1], compares_runs=True) == [
         "Latest run with new rows: 20 rows scored, 25.0% flagged; previous run: 8 rows scored, 2 unscorable, 25.0% flagged.",
         "Unreadable files, not scored: bad.parquet (no footer).",
     ]
-    assert len(list_notes(replace(manifest, runs=runs), runs[1], has_partitions=True)) == 1
+    assert len(list_notes(replace(manifest, runs=runs), runs[1], compares_runs=False)) == 1
+
+
+def test_runs_are_not_compared_if_the_report_selects_rows(scored_once: Path) -> None:
+    manifest = read_manifest(open_folder(str(scored_once)))
+    both = replace(manifest, runs=[replace(manifest.runs[-1], rows={"scored": n}, seconds={"score": 1.0}) for n in (10, 28)])
+    data = ReportData(counts=GroupCounts("", 10, 2))
+    pages = [
+        render_report(Report("out", both, data, where=where), [data], DriftCheck([], [], (0, 0), [], ""))
+        for where in ({}, {"line": "Bus"})
+    ]
+    assert ["previous run" in page for page in pages] == [True, False]
 
 
 def test_flags_concentrate_in_a_slice_beyond_chance_only() -> None:
@@ -147,7 +160,7 @@ def test_events_are_read_from_csv(tmp_path: Path) -> None:
 
 def test_codes_become_words() -> None:
     assert describe_missing("number", ["€5"]) == "“€5” is not in the passages."
-    assert describe_missing("name", ["Ada", "Ben", "Cem."]) == "“Ada”, “Ben” and “Cem” are not in the passages."
+    assert describe_missing("name", ["Ada", "Ben", "Cem"]) == "“Ada”, “Ben” and “Cem” are not in the passages."
     assert "in this order" in describe_missing("sequence", ["step 3"])
     assert [format_probability(p) for p in (None, 0.004, 0.5, 0.999)] == ["", "< 0.01", "0.50", "> 0.99"]
     assert GroupCounts("", unscored=Counter(no_context=2)).rows == 2
