@@ -64,8 +64,13 @@ def plan(
     config: Config = None,
     sample: Annotated[int, typer.Option("--sample", metavar="N", min=1, help="Sample size: rows to read.")] = 2_000,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0, help="Seconds to measure the engines on this machine; 0 measures nothing.")
-    ] = 20.0,
+        float | None,
+        typer.Option(
+            "--seconds",
+            min=0,
+            help="Maximum seconds to try the engines on this machine; 0 tries none. Default: 20; 0 for up to 200 rows.",
+        ),
+    ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", metavar="N", min=1, help="Number of GPUs to plan for as well.")] = None,
     gpu_tokens_per_second: Annotated[
         float | None,

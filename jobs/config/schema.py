@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from inspect import cleandoc
 from typing import Any
 
 from pydantic import BaseModel
@@ -23,8 +24,8 @@ from ragassay.pipeline.uncertainty.config import Rerank, Uncertainty
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-_ENTRY = re.compile(r"^ {8}(\w+): (.*(?:\n {9,}.*)*)", re.MULTILINE)
-"""An attribute in a docstring of this project."""
+_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+"""An attribute in a docstring of this project without the indentation of its class."""
 
 Schema = dict[str, Any]
 
@@ -93,7 +94,7 @@ def _describe(definition: Schema, model: type[BaseModel]) -> None:
     """Describe a model's keys by its docstring, and by those of the models that it extends."""
     texts: dict[str, str] = {}
     for base in reversed(model.__mro__):
-        texts |= {name: " ".join(text.split()) for name, text in _ENTRY.findall(f"{base.__doc__}\n")}
+        texts |= {name: " ".join(text.split()) for name, text in _ENTRY.findall(cleandoc(base.__doc__ or ""))}
     definition.pop("title", None)  # the name of a class
     definition["description"] = (model.__doc__ or "").partition("\n")[0]
     for name, setting in definition.get("properties", {}).items():

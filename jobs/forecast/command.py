@@ -31,6 +31,12 @@ from ragassay.pipeline.stages.stage import run_contained
 from ragassay.pipeline.text.redact import make_redaction, redact_rows
 from ragassay.schemas.columns import passthrough_name
 
+TRIAL_SECONDS = 20.0
+"""Maximum duration of a trial, unless the user sets another."""
+
+SMALL_LOG_ROWS = 200
+"""Rows of logs that need no trial: a run over them takes about as long."""
+
 
 def print_forecast(
     job: Job,
@@ -39,7 +45,7 @@ def print_forecast(
     progress_console: Console,
     *,
     sample_rows: int,
-    trial_seconds: float,
+    trial_seconds: float | None,
     gpus: int | None,
     gpu_tokens_per_second: float | None,
     gpu_price: float | None,
@@ -54,7 +60,8 @@ def print_forecast(
         console: Where the estimate is printed.
         progress_console: Where progress is shown.
         sample_rows: Number of rows to read.
-        trial_seconds: How long to try the engines; 0 gives no times for this machine.
+        trial_seconds: Maximum duration of the trial of the engines, their start included; 0 gives no times for this machine.
+            None is `TRIAL_SECONDS`, and no trial for small logs.
         gpus: Number of GPUs to plan for as well; None plans for this machine only.
         gpu_tokens_per_second: Prompt tokens that one of these GPUs computes per second with this job's model.
         gpu_price: Price of one GPU per hour; None gives no price.
@@ -85,7 +92,10 @@ def print_forecast(
             print_lines([("input", size), *run_plan.describe()], console)
             return []
         job, setup_seconds = run_plan.job, time.perf_counter() - started_at
-        if trial_seconds:
+        new_rows = run_plan.selection.rows
+        is_small = trial_seconds is None and new_rows <= SMALL_LOG_ROWS
+        seconds = 0.0 if is_small else TRIAL_SECONDS if trial_seconds is None else trial_seconds
+        if seconds:
             for member in (*(slm for slm in job.members.slms if not slm.engine.IS_SERVED), *job.members.models_without_slms):
                 prepare_model(member)  # happens once per machine, so it does not count as time of the run
             check_started_at = time.perf_counter()
@@ -95,10 +105,18 @@ def print_forecast(
             segments, cpu_seconds = _split_sample(job, logs, sample_rows)
             counts = count_segments(job, segments)
         with task(progress_console, "trying", "engines"):
-            ray_seconds, trials = try_engines(job, segments, trial_seconds)
-            trials |= try_judge(job, segments, trial_seconds)
+            trial_started_at = time.perf_counter()
+            ray_seconds, trials = try_engines(job, segments, seconds)
+            trials |= try_judge(job, segments, max(0.0, seconds - (time.perf_counter() - trial_started_at)))
         forecasts = forecast_run(job, logs, counts, trials, setup_seconds + ray_seconds, cpu_seconds)
     lines = [("input", size), *format_forecasts(job, forecasts)]
+    if job.members.local_pools and forecasts[0].seconds is None:
+        if is_small:
+            lines.append(
+                ("time", f"not measured: a run over {new_rows:,} rows takes about as long as a trial (--seconds measures it)")
+            )
+        elif seconds:
+            lines.append(("time", f"not measured: the engines gave no answer within {seconds:g} s (--seconds sets the limit)"))
     if gpus and gpu_tokens_per_second:
         gpu_seconds = forecasts[0].workload.computed_tokens / (gpus * gpu_tokens_per_second)
         price = f", {gpu_seconds / 3600 * gpus * gpu_price:,.2f} in GPU hours" if gpu_price else ""

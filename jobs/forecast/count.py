@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config.job import Job
-from ragassay.pipeline.engines.prepare import load_tokenizer
+from ragassay.pipeline.engines.light_tokenizer import load_light_tokenizer
 from ragassay.pipeline.engines.text_protocol import Messages
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.cost_budget import estimate_tokens
@@ -115,7 +115,7 @@ def count_segments(job: Job, segments: Sequence[pa.Table]) -> list[SegmentCounts
     slms = job.scoring_slms
     counters = {slm.name: _make_served_counter(slm) if slm.engine.IS_SERVED else _make_local_counter(slm, nlp) for slm in slms}
     counters |= {group[0].name: _make_reading_counter(group[0]) for group in job.members.reading_groups}
-    encoder = make_answer_encoder(job.members.rerank, load_tokenizer(job.members.rerank)) if job.members.rerank else None
+    encoder = make_answer_encoder(job.members.rerank, load_light_tokenizer(job.members.rerank)) if job.members.rerank else None
     seen: set[bytes] = set()
     segment_counts = []
     for table in segments:
@@ -157,7 +157,7 @@ def _count_rerank_tokens(table: pa.Table, encoder: PromptEncoder) -> int:
 
 def _make_local_counter(slm: Slm, nlp: Any) -> CountWork:
     """Make the counter of an SLM's prompts; it keeps the prefix tree of all prompts that it has counted."""
-    builder, tree = PromptBuilder(slm, load_tokenizer(slm)), PrefixTree(slm.cache_block_size)
+    builder, tree = PromptBuilder(slm, load_light_tokenizer(slm)), PrefixTree(slm.cache_block_size)
 
     def count_calls(rows: Sequence[Row], slm: Slm, workloads: list[Workload]) -> Iterator[RowScore]:
         """Count the work of rows, and yield a result per row: all sentences have the same value."""
@@ -199,7 +199,7 @@ def _make_reading_counter(member: Uncertainty) -> CountWork:
     It reads each response once after its context, and computes the shared prefixes of a pass once. If the model samples its own
     answers, their tokens are unknown and only the prompts count.
     """
-    reads_response, encoder = member.text == "response", make_answer_encoder(member, load_tokenizer(member))
+    reads_response, encoder = member.text == "response", make_answer_encoder(member, load_light_tokenizer(member))
 
     def count(rows: Sequence[Row]) -> Workload:
         encoded = encoder.encode([(row.question, row.context, [row.response if reads_response else ""]) for row in rows])

@@ -1,4 +1,4 @@
-"""Try the engines of a job on the sample, all at once as in the job, and measure their start-up and throughput."""
+"""Try the engines of a job on the sample for a limited time, all at once as in the job: their start-up and throughput."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.runtime.resources import compute_needed_resources
 from ragassay.jobs.scoring.stages import make_stages
 
-FIRST_ROWS = 8
+FIRST_ROWS = 4
 """Rows of the first call."""
 
 MAX_GROWING_SECONDS = 2.0
@@ -45,10 +45,11 @@ def try_engines(job: Job, segments: Sequence[pa.Table], seconds: float) -> tuple
     Args:
         job: The job.
         segments: Rows after the stage `split`.
-        seconds: How long to measure; 0 measures nothing.
+        seconds: Maximum duration, with the start of Ray and of the engines; 0 tries nothing.
 
     Returns:
-        Seconds that Ray took to start, and the trial of each model; nothing if the job has no local model or `seconds` is 0.
+        Seconds that Ray took to start, and the trial of each model. No trials if the job has no local model, or if an engine
+        did not finish a call in time.
 
     Raises:
         ModelError: A model can't be loaded.
@@ -66,10 +67,14 @@ def try_engines(job: Job, segments: Sequence[pa.Table], seconds: float) -> tuple
         starting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
         startup_seconds: dict[str, float] = {}
         while starting:
-            ready, _ = ray.wait(list(starting))
+            ready, _ = ray.wait(list(starting), timeout=max(0.0, started_at + seconds - time.perf_counter()))
+            if not ready:
+                return ray_seconds, {}
             ray.get(ready[0])
             startup_seconds[starting.pop(ready[0])] = time.perf_counter() - started_at - ray_seconds
-        rates = _measure_rates(ray, actors, table, seconds)
+        rates = _measure_rates(ray, actors, table, started_at + seconds)
+    if not all(rates.values()):
+        return ray_seconds, {}
     return ray_seconds, {name: Trial(startup_seconds[name], rates[name], job.members.local_pools[name].max) for name in actors}
 
 
@@ -83,12 +88,11 @@ def try_judge(job: Job, segments: Sequence[pa.Table], seconds: float) -> dict[st
     return try_engines(judge_job, segments, seconds)[1]
 
 
-def _measure_rates(ray: Any, actors: dict[str, Any], table: pa.Table, seconds: float) -> dict[str, float]:
-    """Return the tokens that each engine computes per busy second, while all of them are busy."""
+def _measure_rates(ray: Any, actors: dict[str, Any], table: pa.Table, deadline: float) -> dict[str, float]:
+    """Return the tokens that each engine computes per busy second, while all of them are busy; 0 if no call ends in time."""
     tokens, busy_seconds = dict.fromkeys(actors, 0), dict.fromkeys(actors, 0.0)
     next_row = dict.fromkeys(actors, 0)
     batch_rows = dict.fromkeys(actors, FIRST_ROWS)
-    deadline = time.perf_counter() + seconds
     running: dict[Any, str] = {}
 
     def start_call(name: str) -> None:
@@ -100,7 +104,9 @@ def _measure_rates(ray: Any, actors: dict[str, Any], table: pa.Table, seconds: f
     for name in actors:
         start_call(name)
     while running:
-        done, _ = ray.wait(list(running))
+        done, _ = ray.wait(list(running), timeout=max(0.0, deadline - time.perf_counter()))
+        if not done:
+            break
         name = running.pop(done[0])
         usage = [entry for row in ray.get(done[0])["usage"].to_pylist() for entry in row or ()]
         call_seconds = sum(entry["engine_seconds"] for entry in usage)

@@ -41,7 +41,8 @@ from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import select_passthrough
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.engines.check_once import check_once
-from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model
+from ragassay.pipeline.engines.light_tokenizer import load_light_tokenizer
+from ragassay.pipeline.engines.prepare import prepare_model
 from ragassay.pipeline.engines.server_labels import request_labels
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.slm.config import Slm
@@ -138,11 +139,11 @@ def prepare_slm(slm: Slm) -> None:
 
 
 def _encode_question(slm: Slm) -> None:
-    PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # this also finds the label tokens
+    PromptBuilder(slm, load_light_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # this also finds the label tokens
 
 
 def _encode_answer(model: UncertaintyModelConfig) -> None:
-    make_answer_encoder(model, load_tokenizer(model)).encode([("q", ["c"], ["t"])])
+    make_answer_encoder(model, load_light_tokenizer(model)).encode([("q", ["c"], ["t"])])
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ An adapter is merged once, so that every engine serves the same plain weights an
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,8 @@ def resolve_window(model: Model, max_model_len: int | None) -> int:
     if max_model_len:
         return max_model_len
     folder = prepare_weights(model.model)
+    if (window := _read_window(Path(folder))) is not None:
+        return min(window, MAX_WINDOW)
     from transformers import AutoConfig
 
     options = {"revision": model.revision, "trust_remote_code": model.trust_remote_code}
@@ -98,6 +101,13 @@ def resolve_window(model: Model, max_model_len: int | None) -> int:
     except Exception as error:
         raise ModelError(errors.UNREADABLE_CONFIG, member=model.name, model=model.model, reason=error) from error
     return min(int(config.max_position_embeddings), MAX_WINDOW)
+
+
+def _read_window(folder: Path) -> int | None:
+    """Return the window that a local config.json states; None if it states none. transformers takes seconds to import."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        return int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"])
+    return None
 
 
 def identify_model(model: Model) -> dict[str, Any]:

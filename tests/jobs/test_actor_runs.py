@@ -27,7 +27,9 @@ def test_weights_that_cannot_be_loaded_are_one_error_message(tiny_model: str, tm
 
 def test_plan_runs_a_trial_of_the_engine(tiny_model: str, tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "a.parquet", example_rows(20))
-    done = invoke(
-        "plan", logs, "--config", write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)]}), "--seconds", "1"
-    )
+    command = ("plan", logs, "--config", write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)]}))
+    done = invoke(*command, "--seconds", "300")
     assert done.returncode == 0 and "on this machine" in done.stdout and "tokens/s" in done.stdout, done.stdout + done.stderr
+    done = invoke(*command, "--seconds", "0.01")
+    assert done.returncode == 0 and "gave no answer within 0.01 s" in done.stdout, done.stdout + done.stderr
+    assert "on this machine" not in done.stdout and "to compute" in done.stdout

@@ -18,7 +18,7 @@ REPO = Path(__file__).parents[2]
 
 def test_a_package_is_found_without_importing_it() -> None:
     check = "import sys; from ragassay.pipeline.install import is_installed; "
-    code = f"{check}assert is_installed('torch') and 'torch' not in sys.modules"
+    code = f"{check}assert is_installed('sklearn') and 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

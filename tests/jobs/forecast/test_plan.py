@@ -10,7 +10,7 @@ import pytest
 
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.forecast import sample
+from ragassay.jobs.forecast import command, sample
 from ragassay.jobs.forecast.count import SegmentCounts, Workload, count_segments
 from ragassay.jobs.forecast.estimate import Forecast, forecast_run, format_forecasts, format_rounded
 from ragassay.jobs.forecast.sample import read_sample
@@ -19,7 +19,7 @@ from ragassay.jobs.input import LogFile, Logs, find_logs
 from ragassay.jobs.scoring.stages import make_uncertainty_stages
 from ragassay.pipeline.stages.split import SplitStage
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import invoke, ragassay, write_job
+from tests.jobs.conftest import invoke, ragassay, tiny, write_job
 from tests.jobs.scoring.test_register import register
 from tests.raises import fails
 
@@ -222,6 +222,23 @@ def test_the_command_reports_missing_options_and_input(tmp_path: Path) -> None:
         write_logs(tmp_path / f"{name}.parquet", [{**example_rows(1)[0], "n": number}])
     done = invoke("plan", tmp_path, "--seconds", "0")
     fails(done, "input.values-too-wide")
+
+
+def test_small_logs_get_no_trial(tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    durations: list[float] = []
+
+    def record(job: Job, segments: list[pa.Table], seconds: float) -> tuple[float, dict[str, Trial]]:
+        durations.append(seconds)
+        return 0.0, {}
+
+    monkeypatch.setattr(command, "try_engines", record)
+    config = write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)]})
+    write_logs(tmp_path / "small.parquet", example_rows(5))
+    write_logs(tmp_path / "large.parquet", example_rows(command.SMALL_LOG_ROWS + 1))
+    small = invoke("plan", tmp_path / "small.parquet", "--config", config)
+    large = invoke("plan", tmp_path / "large.parquet", "--config", config)
+    assert "over 5 rows takes about as long as a trial" in small.stdout and "to compute" in small.stdout
+    assert "no answer within 20 s" in large.stdout and durations == [0.0, 20.0]
 
 
 def test_the_command_works_without_an_engine(tmp_path: Path) -> None:
