@@ -98,8 +98,8 @@ class ThresholdRecord:
         source: Origin of tau, in words.
         calibration: Id of the calibration that provided tau; None without one.
         probability: P(supported), 0 to 1, of a response with the score tau; None if responses have no probability.
-        flagged_probability: P(supported), 0 to 1, at or below which a sentence is flagged in any response; None if sentences
-            have no probability.
+        flagged_probability: P(supported), 0 to 1, at or below which a sentence is flagged; None if sentences have no
+            probability.
         doubtful_probability: P(supported), 0 to 1, at or below which a sentence is doubtful; None if sentences have no
             probability.
     """

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ragassay.jobs.api import errors
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.output.calibration_file import check_calibration_scores, read_calibration
@@ -18,7 +16,7 @@ from ragassay.jobs.verdicts.bundled_calibration import list_bundled_calibrations
 from ragassay.jobs.verdicts.languages import choose_languages
 from ragassay.jobs.verdicts.resolve_parts import find_bundled_calibration, name_calibration
 from ragassay.jobs.verdicts.settings import resolve_standalone_settings, restore_settings
-from ragassay.pipeline.calibration.probability import predict_probabilities
+from ragassay.pipeline.calibration.probability import predict_probability
 from ragassay.pipeline.detectors.frequencies import DocumentFrequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.finalize import VerdictSettings
@@ -82,10 +80,8 @@ def resolve_answer_settings(job: Job, history: str | None, calibration: str | No
 
 def _describe_limit(settings: VerdictSettings) -> str:
     """Describe P(supported) of a response at the threshold, if it has one: scores have another scale."""
-    if settings.threshold is None or settings.probability is None:
-        return ""
-    (probability,) = predict_probabilities(settings.probability, np.array([settings.threshold]))
-    return f"; a response is hallucinated at P(supported) <= {probability:.2f}"
+    probability = predict_probability(settings.probability, settings.threshold)
+    return "" if probability is None else f"; a response is hallucinated at P(supported) <= {probability:.2f}"
 
 
 def _settings_from_file(job: Job, uri: str, fingerprint: dict[str, Any]) -> AnswerSettings:

@@ -105,19 +105,19 @@ class Verdict:
         row = self.row
         spans, evidence = row["sentences"] or [], row["evidence"]
         known_terms = collect_known_terms(row["response"] or "", [row["question"], *(row["context"] or [])], self.language)
+        low = {i for i, span in enumerate(spans) if span["state"] in (SentenceState.FLAGGED, SentenceState.DOUBTFUL)}
+        low |= set(find_deciding_sentences(self.verdict, spans))
         return [
             _make_sentence(
-                span, evidence[i] if evidence else None, row["context"] or [], known_terms, self.language, self._find_cause(i)
+                span,
+                evidence[i] if evidence else None,
+                row["context"] or [],
+                known_terms,
+                self.language,
+                describe_lowest_member(row.get("members") or [], i, self.fits, self.weights) if i in low else None,
             )
             for i, span in enumerate(spans)
         ]
-
-    def _find_cause(self, sentence: int) -> str | None:
-        spans = self.row["sentences"]
-        is_low = spans[sentence]["state"] in (SentenceState.FLAGGED, SentenceState.DOUBTFUL)
-        if not is_low and sentence not in find_deciding_sentences(self.verdict, spans):
-            return None
-        return describe_lowest_member(self.row.get("members") or [], sentence, self.fits, self.weights)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data: the columns of `scored/`, and `judged_by`."""

@@ -42,28 +42,15 @@ def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_u
     """
     name = columns.row_id
     with_ids = [f for f in files if f.schema is not None and name in f.schema.names]
-    nulls = 0
-    unreadable: list[LogFile] = []
     with DuplicateFinder(sum(file.rows or 0 for file in with_ids)) as finder:
-        for file in with_ids:
-            try:
-                ids = [(series.null_count(), series.hash().to_numpy()) for series in _read_ids(logs, file, name or "")]
-            except InputError:
-                if not keep_unreadable:
-                    raise
-                unreadable.append(file)
-                continue
-            for missing, hashes in ids:
-                nulls += missing
-                finder.add(hashes)
+        readable, nulls = _add_hashes(finder, logs, with_ids, name or "", keep_unreadable=keep_unreadable)
         _check_no_nulls(logs.uri, nulls, name)
-        suspects = finder.find_duplicates(MAX_REPEATED_IDS).tolist()[:MAX_REPEATED_IDS]
+        suspects = _find_suspects(finder)
     if not suspects:
         return
     counts: Counter[str] = Counter()
-    for file in (f for f in with_ids if f not in unreadable):
-        for series in _read_ids(logs, file, name or ""):
-            counts.update(series.filter(series.hash().is_in(suspects)).to_list())
+    for file in readable:
+        counts.update(_select_ids(_read_ids(logs, file, name or ""), suspects))
     _check_no_repeats(logs.uri, counts, name, is_partial=len(suspects) == MAX_REPEATED_IDS)
 
 
@@ -82,28 +69,15 @@ def find_known_ids(
     Returns:
         Id -> a file that contains it; at most MAX_REPEATED_IDS ids.
     """
-    readable = []
     with DuplicateFinder(sum(file.rows or 0 for file in files) + known_rows) as finder:
-        for file in files:
-            try:
-                parts = [series.hash().to_numpy() for series in _read_ids(logs, file, name)]
-            except InputError:
-                continue
-            readable.append(file)
-            for hashes in parts:
-                finder.add(hashes)
+        readable, _ = _add_hashes(finder, logs, files, name, keep_unreadable=True)
         for series in read_known():
             finder.add(series.hash().to_numpy())
-        suspects = finder.find_duplicates(MAX_REPEATED_IDS).tolist()[:MAX_REPEATED_IDS]
+        suspects = _find_suspects(finder)
     if not suspects:
         return {}
-
-    def select(parts: Iterator["pl.Series"]) -> Iterator[str]:
-        for series in parts:
-            yield from series.filter(series.hash().is_in(suspects)).drop_nulls()
-
-    file_of = {row_id: file for file in readable for row_id in select(_read_ids(logs, file, name))}
-    known = set(select(read_known()))
+    file_of = {row_id: file for file in readable for row_id in _select_ids(_read_ids(logs, file, name), suspects)}
+    known = set(_select_ids(read_known(), suspects))
     return {row_id: file for row_id, file in file_of.items() if row_id in known}
 
 
@@ -117,6 +91,37 @@ def check_ids(uri: str, ids: Sequence[str | None], columns: Columns) -> None:
     """
     _check_no_nulls(uri, sum(row_id is None for row_id in ids), columns.row_id)
     _check_no_repeats(uri, Counter(ids), columns.row_id)
+
+
+def _add_hashes(
+    finder: DuplicateFinder, logs: Logs, files: Sequence[LogFile], name: str, *, keep_unreadable: bool
+) -> tuple[list[LogFile], int]:
+    """Add the hashes of the ids of files. Return the files that could be read, and the number of null ids."""
+    readable, nulls = [], 0
+    for file in files:
+        try:
+            parts = [(series.null_count(), series.hash().to_numpy()) for series in _read_ids(logs, file, name)]
+        except InputError:
+            if not keep_unreadable:
+                raise
+            continue
+        readable.append(file)
+        for missing, hashes in parts:
+            nulls += missing
+            finder.add(hashes)
+    return readable, nulls
+
+
+def _find_suspects(finder: DuplicateFinder) -> list[int]:
+    """Find hashes that ids share; at most MAX_REPEATED_IDS."""
+    suspects: list[int] = finder.find_duplicates(MAX_REPEATED_IDS).tolist()[:MAX_REPEATED_IDS]
+    return suspects
+
+
+def _select_ids(parts: Iterator["pl.Series"], suspects: Sequence[int]) -> Iterator[str]:
+    """Yield the ids with these hashes."""
+    for series in parts:
+        yield from series.filter(series.hash().is_in(suspects)).drop_nulls()
 
 
 def _check_no_nulls(uri: str, nulls: int, name: str | None) -> None:

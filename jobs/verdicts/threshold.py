@@ -13,7 +13,7 @@ from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.verdicts.finalize_partition import count_score_cells
 from ragassay.jobs.verdicts.partitions import CompletePartitions
 from ragassay.jobs.verdicts.settings import NO_SCORE
-from ragassay.pipeline.calibration.probability import predict_probabilities
+from ragassay.pipeline.calibration.probability import predict_probabilities, predict_probability
 from ragassay.pipeline.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import ScoreHistogram, find_share_threshold
 from ragassay.pipeline.verdict.rule import find_sentence_limits
@@ -50,8 +50,7 @@ def add_probabilities(threshold: ThresholdRecord, settings: VerdictSettings) -> 
     tau = threshold.value
     if tau is None:
         return threshold
-    if settings.probability is not None:
-        threshold = replace(threshold, probability=float(predict_probabilities(settings.probability, np.array(tau))))
+    threshold = replace(threshold, probability=predict_probability(settings.probability, tau))
     if settings.sentence_probability is None:
         return threshold
     limits = np.array(find_sentence_limits(settings.rule, tau))

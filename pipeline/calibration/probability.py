@@ -50,6 +50,11 @@ def predict_probabilities(fitted: ProbabilityMap, scores: Floats) -> Floats:
     return np.asarray(expit(fitted.slope * scores + fitted.intercept))
 
 
+def predict_probability(fitted: ProbabilityMap | None, score: float | None) -> float | None:
+    """Return P(supported) for one score; None without a map or a score."""
+    return None if fitted is None or score is None else float(predict_probabilities(fitted, np.array(score)))
+
+
 def compute_calibration_error(probability: Floats, supported: Bools) -> float:
     """Compute the expected calibration error: the mean of |mean probability - share correct| over BINS bins with equal
     numbers of rows.

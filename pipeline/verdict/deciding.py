@@ -1,14 +1,11 @@
 """Find the sentences that decided that a response is hallucinated: the flagged ones, or the lowest one."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ragassay.schemas.columns import HALLUCINATED, SentenceState, is_flagged
+from ragassay.schemas.columns import HALLUCINATED, is_flagged
 
 
 def find_deciding_sentences(verdict: str | None, sentences: Sequence[Mapping[str, Any]] | None) -> list[int]:
@@ -36,14 +33,4 @@ def list_deciding_sentences(sentences: pa.ListArray) -> list[tuple[int, ...]]:
     Args:
         sentences: `sentences` of rows of `scored/`, with `state` and `score`; no row is null.
     """
-    flat = sentences.flatten()
-    is_flagged = pc.fill_null(pc.equal(flat.field("state"), SentenceState.FLAGGED.value), False).to_numpy(zero_copy_only=False)
-    scores = flat.field("score").to_numpy(zero_copy_only=False)
-    bounds = np.cumsum([0, *pc.list_value_length(sentences).to_pylist()])
-    deciding = []
-    for start, end in pairwise(bounds.tolist()):
-        indices = np.flatnonzero(is_flagged[start:end])
-        if not len(indices) and not np.isnan(scores[start:end]).all():
-            indices = np.array([np.nanargmin(scores[start:end])])
-        deciding.append(tuple(indices.tolist()))
-    return deciding
+    return [tuple(find_deciding_sentences(HALLUCINATED, row)) for row in sentences.to_pylist()]

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 from rich.console import Console
 
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.display.scores import describe_threshold
 from ragassay.jobs.evaluation.calibrate import is_better_than_chance
 from ragassay.jobs.report.printed.evaluation import print_unequal_sampling
-from ragassay.pipeline.calibration.probability import predict_probabilities
+from ragassay.pipeline.calibration.probability import predict_probability
 from ragassay.pipeline.calibration.target import CLASSES
 from ragassay.schemas.calibration import Calibration
 
@@ -60,8 +59,7 @@ def _calibration_lines(calibration: Calibration) -> Iterator[tuple[str, str]]:
 
 def _threshold_lines(calibration: Calibration) -> Iterator[tuple[str, str]]:
     tau, fitted = calibration.threshold, calibration.probability
-    probability = None if fitted is None else float(predict_probabilities(fitted, np.array(tau)))
-    yield "threshold", describe_threshold(tau, probability)
+    yield "threshold", describe_threshold(tau, predict_probability(fitted, tau))
     instead = "" if fitted is None else ": compare P(supported)"
     yield "scale", f"scores use this calibration's mu and sigma, so earlier thresholds are on another scale{instead}"
 
