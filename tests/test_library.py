@@ -29,6 +29,20 @@ def test_the_import_is_light() -> None:
     assert run_code(code) == "[] ['__version__', 'check', 'judge', 'open', 'run', 'show', 'stages']\n"
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"], ["run"], ["nonsense"]])
+def test_help_and_usage_errors_import_no_data_library(arguments: list[str]) -> None:
+    heavy = HEAVY - {"rich", "pydantic"} | {"jinja2"}  # typer uses these two
+    code = f"""
+import sys
+from ragassay.jobs.cli.main import app
+try:
+    app({arguments!r})
+except SystemExit:
+    print(sorted({heavy!r} & sys.modules.keys()))
+"""
+    assert run_code(code).splitlines()[-1] == "[]"
+
+
 def test_the_page_has_four_examples() -> None:
     assert len(EXAMPLES) == 4 and len(RAY_EXAMPLES) == 1
 

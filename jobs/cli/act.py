@@ -1,29 +1,27 @@
 """The help panel "Act": review, export, publish, table, explain, escalate."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import command_console, show_task
-from ragassay.jobs.cli.options import Config, Output, Partitions, Where, parse_where
-from ragassay.jobs.cli.page_path import name_unwritable, resolve_page_path
+from ragassay.jobs.cli.options import Config, Output, Partitions, Where
 from ragassay.jobs.cli.panels import Panel
-from ragassay.jobs.cli.read_output import count_rows, read_output
-from ragassay.jobs.config.job import load_job
 from ragassay.jobs.display.counted import format_count
-from ragassay.jobs.export.command import ExportFormat
-from ragassay.jobs.integrations.publish.tools import TARGETS, find_target
-from ragassay.jobs.output.lock import lock_output
-from ragassay.jobs.output.manifest import open_output, read_manifest, require_text
-from ragassay.jobs.output.scored_dataset import open_scored
-from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.export.formats import ExportFormat
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.manifest import Manifest
+
+if TYPE_CHECKING:
+    from ragassay.jobs.storage.folder import Folder
+    from ragassay.schemas.manifest import Manifest
+
 
 act = Panel("Act")
 
@@ -57,6 +55,10 @@ def review(
 ) -> None:
     """Write one HTML page on which people label a sample; other commands read these labels with --labels."""
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import parse_where
+        from ragassay.jobs.cli.page_path import name_unwritable, resolve_page_path
+        from ragassay.jobs.cli.read_output import count_rows, read_output
+        from ragassay.jobs.output.manifest import open_output, require_text
         from ragassay.jobs.report.review.page import render_review
         from ragassay.jobs.report.review.rows import PageRow, read_page_rows
         from ragassay.jobs.report.review.sample import ReviewSample, count_passes, draw_sample
@@ -117,8 +119,10 @@ def export(
 ) -> None:
     """Write verdicts as a table, supported responses as fine-tuning data, or flagged responses for reviewers."""
     with command_console() as console:
+        from ragassay.jobs.cli.read_output import count_rows, read_output
         from ragassay.jobs.export.command import ExportResult
         from ragassay.jobs.export.command import export as run_export
+        from ragassay.jobs.output.manifest import require_text
         from ragassay.jobs.report.printed.export import print_export
 
         def write(folder: Folder, manifest: Manifest) -> ExportResult:
@@ -145,8 +149,8 @@ def publish(
         str,
         typer.Option(
             "--tool",
-            metavar=f"<{'|'.join(TARGETS)}>",
-            help="Tool that receives the verdicts; otel: any tool that accepts OTLP.",
+            metavar="TOOL",
+            help="Tool that receives the verdicts: langfuse, phoenix, mlflow, otel (any tool that accepts OTLP), or a plug-in.",
         ),
     ],
     config: Config = None,
@@ -164,12 +168,18 @@ def publish(
 ) -> None:
     """Send new and changed verdicts to a tool that shows traces."""
     with command_console() as console:
+        from ragassay.jobs.cli.read_output import read_output
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.integrations.publish.command import PublishJob, PublishResult, preview_publish, resolve_columns
         from ragassay.jobs.integrations.publish.command import publish as run_publish
         from ragassay.jobs.integrations.publish.http import ToolClient
         from ragassay.jobs.integrations.publish.state import LOCK, PublishState
         from ragassay.jobs.integrations.publish.summary import print_dry_run, print_published, raise_if_unsent
+        from ragassay.jobs.integrations.publish.tools import find_target
         from ragassay.jobs.integrations.publish.verdict import VerdictSelection
+        from ragassay.jobs.output.lock import lock_output
+        from ragassay.jobs.output.manifest import open_output
+        from ragassay.jobs.output.scored_dataset import open_scored
 
         job_file = load_job(config)
         settings = job_file.integrations.publish
@@ -220,7 +230,11 @@ def table(
 ) -> None:
     """Write new and changed verdicts to a Delta or Iceberg table."""
     with command_console() as console:
+        from ragassay.jobs.cli.read_output import read_output
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.integrations.tables.command import LOCK, WrittenTable, open_target, write_table
+        from ragassay.jobs.output.lock import lock_output
+        from ragassay.jobs.output.manifest import open_output
 
         folder = open_output(output)
         job = load_job(config)
@@ -295,12 +309,16 @@ def explain(
     """Ask a larger model why sentences were flagged, and write OUTPUT/explanations."""
     with command_console() as console:
         from ragassay.jobs.cli.explain_summary import print_explained
+        from ragassay.jobs.cli.read_output import read_output
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.export.explanation_feedback import (
             check_target_files,
             count_rejected_flags,
             write_feedback,
             write_judgment_file,
         )
+        from ragassay.jobs.output.lock import lock_output
+        from ragassay.jobs.output.manifest import open_output, read_manifest, require_text
         from ragassay.jobs.second_pass.explain.command import LOCK, ExplainOptions, explain_output
 
         folder = open_output(output)
@@ -338,6 +356,7 @@ def escalate(output: Output, config: Config = None) -> None:
     began = time.perf_counter()
     with command_console() as console:
         from ragassay.jobs.cli.run_summary import print_summary
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.run import escalate_job
 
         print_summary(escalate_job(load_job(config), output, console), output, console, began)

@@ -1,8 +1,10 @@
 """The help panel "Audit": init, plan, run, report."""
 
+from __future__ import annotations
+
 import sys
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,21 +24,15 @@ from ragassay.jobs.cli.options import (
     Partitions,
     Slices,
     Where,
-    make_label_source,
-    parse_scope,
-    parse_where,
-    read_job_limits,
 )
-from ragassay.jobs.cli.page_path import name_unwritable, resolve_page_path
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
-from ragassay.jobs.cli.read_output import read_output
-from ragassay.jobs.config.job import load_job
-from ragassay.jobs.output.manifest import open_output
-from ragassay.jobs.report.printed.labels import print_label_counts
-from ragassay.jobs.scoring.select_files import ScoringOrder
-from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.scoring.order import ScoringOrder
 from ragassay.pipeline.errors import ConfigError
-from ragassay.schemas.manifest import Manifest
+
+if TYPE_CHECKING:
+    from ragassay.jobs.storage.folder import Folder
+    from ragassay.schemas.manifest import Manifest
+
 
 audit = Panel("Audit")
 
@@ -87,6 +83,7 @@ def plan(
     """Estimate the rows, tokens, time and price of a run before it starts, and list what to fix first."""
     began = time.perf_counter()
     with command_console() as console:
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.forecast.command import print_forecast
 
         if (gpus is None) != (gpu_tokens_per_second is None):
@@ -121,7 +118,9 @@ def run(
     """Score new logs and give every response a verdict."""
     began = time.perf_counter()
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import parse_scope
         from ragassay.jobs.cli.run_summary import print_run_and_check_errors
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.run import RunOptions, run_job
 
         job = load_job(config)
@@ -159,9 +158,15 @@ def report(
 ) -> None:
     """Write one HTML page: how much is flagged and where, the trend, the worst answers; with labels also `evaluate`."""
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import make_label_source, parse_where, read_job_limits
+        from ragassay.jobs.cli.page_path import name_unwritable, resolve_page_path
+        from ragassay.jobs.cli.read_output import read_output
+        from ragassay.jobs.config.job import load_job
+        from ragassay.jobs.output.manifest import open_output
         from ragassay.jobs.report.command import INDEX, ReportMaker, ReportOptions
         from ragassay.jobs.report.first_screen.events import read_events
         from ragassay.jobs.report.printed.evaluation import print_unequal_sampling
+        from ragassay.jobs.report.printed.labels import print_label_counts
         from ragassay.jobs.report.printed.scores import print_headline
         from ragassay.jobs.verdicts.drift import restore_drift_config
 

@@ -19,7 +19,6 @@ from ragassay.jobs.runtime.endings import (
     make_disk_full_error,
     restore_sigterm,
 )
-from ragassay.jobs.storage.store_retries import is_store_error, store_error
 from ragassay.pipeline.engines.verbosity import limit_library_messages
 from ragassay.pipeline.errors import ModelError, RagassayError
 
@@ -48,6 +47,8 @@ def _run_command() -> Iterator[Console]:
             handle_sigterm()
             yield new_console(width=plain)
     except (Exception, KeyboardInterrupt) as error:
+        from ragassay.jobs.storage.store_retries import is_store_error, store_error
+
         stop = find_interruption(error)  # an error while the command stops is a consequence of the interruption
         if stop is not None:
             error_console.print("stopped; run the same command again to resume")

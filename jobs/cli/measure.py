@@ -1,41 +1,29 @@
 """The help panel "Measure": evaluate, calibrate, estimate, compare, agreement, drift."""
 
+from __future__ import annotations
+
 import shlex
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import command_console, show_task
-from ragassay.jobs.cli.options import (
-    Config,
-    FailOnDrift,
-    Label,
-    Labels,
-    Output,
-    ShowAll,
-    Slices,
-    Where,
-    make_label_source,
-    parse_where,
-    read_job_limits,
-    require_label_source,
-)
-from ragassay.jobs.cli.page_path import name_unwritable
+from ragassay.jobs.cli.options import Config, FailOnDrift, Label, Labels, Output, ShowAll, Slices, Where
 from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
-from ragassay.jobs.cli.read_output import count_rows, read_output
-from ragassay.jobs.config.job import Job, load_job
 from ragassay.jobs.display.counted import format_count
-from ragassay.jobs.output.manifest import open_output
-from ragassay.jobs.report.printed.labels import print_label_counts
-from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
-from ragassay.schemas.calibration import Calibration
-from ragassay.schemas.estimate import Estimate
-from ragassay.schemas.evaluation import Evaluation
-from ragassay.schemas.manifest import DriftCheck, Manifest
+
+if TYPE_CHECKING:
+    from ragassay.jobs.config.job import Job
+    from ragassay.jobs.storage.folder import Folder
+    from ragassay.schemas.calibration import Calibration
+    from ragassay.schemas.estimate import Estimate
+    from ragassay.schemas.evaluation import Evaluation
+    from ragassay.schemas.manifest import DriftCheck, Manifest
+
 
 measure = Panel("Measure")
 
@@ -81,6 +69,11 @@ def evaluate(
 ) -> None:
     """Compare scores and verdicts with labels, and write OUTPUT/evaluation.json."""
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import require_label_source
+        from ragassay.jobs.cli.read_output import read_output
+        from ragassay.jobs.config.job import load_job
+        from ragassay.jobs.report.printed.labels import print_label_counts
+
         if any((slices, cascade, explanations, show_all)) if members else any((last, order_by)):
             raise ConfigError(errors.OPTIONS_OF_MEMBERS)
         if members:
@@ -133,7 +126,11 @@ def _compare_members(
     order_by: str | None,
     console: Console,
 ) -> None:
+    from ragassay.jobs.cli.option_values import make_label_source, parse_where, read_job_limits
+    from ragassay.jobs.cli.read_output import read_output
+    from ragassay.jobs.config.job import load_job
     from ragassay.jobs.evaluation.compare_members import DEFAULT_LAST, MemberComparison, compare_members
+    from ragassay.jobs.report.printed.labels import print_label_counts
     from ragassay.jobs.report.printed.members import print_comparison
 
     job = load_job(config)
@@ -167,6 +164,8 @@ def _evaluate_explanations(
     console: Console,
 ) -> None:
     from ragassay.jobs.cli.explain_summary import print_qualities
+    from ragassay.jobs.cli.option_values import make_label_source
+    from ragassay.jobs.cli.read_output import read_output
     from ragassay.jobs.evaluation.explanation_quality import measure_explanations
 
     if len(slices or []) > 1 or (where and not label):
@@ -212,10 +211,16 @@ def calibrate(
 ) -> None:
     """Fit threshold, weights and probabilities to labels, as a file for `finalize --calibration`."""
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import make_label_source
+        from ragassay.jobs.cli.page_path import name_unwritable
+        from ragassay.jobs.cli.read_output import read_output
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.evaluation.calibrate import calibrate as run_calibrate
         from ragassay.jobs.evaluation.calibrate import require_target
         from ragassay.jobs.output.calibration_file import prepare_calibration_target, write_calibration
+        from ragassay.jobs.output.manifest import open_output
         from ragassay.jobs.report.printed.calibration import print_calibration
+        from ragassay.jobs.report.printed.labels import print_label_counts
         from ragassay.pipeline.calibration.target import FORMS, parse_target
 
         if not target:
@@ -264,9 +269,14 @@ def estimate(
 ) -> None:
     """Estimate the share of hallucinated responses in all rows from a few labels, and write OUTPUT/estimate.json."""
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import require_label_source
+        from ragassay.jobs.cli.read_output import count_rows, read_output
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.evaluation.estimate import ESTIMATE_FILE
         from ragassay.jobs.evaluation.estimate import estimate as run_estimate
+        from ragassay.jobs.output.manifest import open_output
         from ragassay.jobs.report.printed.estimate import print_estimate
+        from ragassay.jobs.report.printed.labels import print_label_counts
 
         source = require_label_source(label, labels, where, load_job(config))
 
@@ -311,7 +321,10 @@ def compare(
 ) -> None:
     """Compare two outputs, or two runs of one, row by row: which rows changed sides, and by how much the rate changed."""
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import parse_where
+        from ragassay.jobs.cli.read_output import count_rows, read_output
         from ragassay.jobs.evaluation.compare import SideRows, compare_runs, read_side, select_sides
+        from ragassay.jobs.output.manifest import open_output
         from ragassay.jobs.report.printed.comparison import print_run_comparison, write_changed
         from ragassay.jobs.storage.writable import prepare_new_file
         from ragassay.jobs.storage.write_rows import check_suffix
@@ -359,9 +372,14 @@ def agreement(
 ) -> None:
     """Measure how far reviewers agree (Cohen's kappa), and list the rows to discuss."""
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import require_label_source
+        from ragassay.jobs.cli.read_output import count_rows, read_output
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.evaluation.agreement import compare_reviewers as run_agreement
         from ragassay.jobs.evaluation.agreement import find_disagreements, read_reviewers, write_disagreements
+        from ragassay.jobs.output.manifest import open_output
         from ragassay.jobs.report.printed.agreement import print_agreement
+        from ragassay.jobs.report.printed.labels import print_label_counts
         from ragassay.jobs.storage.writable import prepare_new_file
         from ragassay.jobs.storage.write_rows import check_suffix
 
@@ -394,6 +412,8 @@ def agreement(
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
     """Compare the latest partition with earlier ones."""
     with command_console() as console:
+        from ragassay.jobs.cli.read_output import read_output
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.report.printed.drift import print_drift
         from ragassay.jobs.verdicts.drift import check_output_drift, restore_drift_config
         from ragassay.jobs.verdicts.partition_stats import read_member_values

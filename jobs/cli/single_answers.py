@@ -1,11 +1,12 @@
 """The help panel "Single answers": check."""
 
+from __future__ import annotations
+
 import json
 import sys
 from contextlib import nullcontext
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
 from ragassay.jobs.cli import errors
@@ -92,6 +93,8 @@ def _disable_pandas_in_pyarrow() -> None:
     frame. The decision is final, so only a process of this command may make it. None in `sys.modules` would be shorter, but
     compiled code takes it for the module.
     """
+
+    import pyarrow as pa
 
     class NoPandas:
         @staticmethod

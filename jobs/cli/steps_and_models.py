@@ -1,5 +1,7 @@
 """The help panel "Steps and models": score, fit, finalize, prepare, tune, demo-logs, schema."""
 
+from __future__ import annotations
+
 import time
 from pathlib import Path
 from typing import Annotated
@@ -19,12 +21,9 @@ from ragassay.jobs.cli.options import (
     Logs,
     Output,
     Partitions,
-    parse_scope,
-    require_label_source,
 )
 from ragassay.jobs.cli.panels import Panel
-from ragassay.jobs.config.job import load_job
-from ragassay.jobs.scoring.select_files import ScoringOrder
+from ragassay.jobs.scoring.order import ScoringOrder
 
 steps = Panel("Steps and models")
 
@@ -43,7 +42,9 @@ def score(
     """Score new logs into OUTPUT/raw, without verdicts."""
     began = time.perf_counter()
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import parse_scope
         from ragassay.jobs.cli.run_summary import print_run_and_check_errors
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.run import RunOptions, score_job
 
         job = load_job(config)
@@ -57,6 +58,7 @@ def fit(output: Output, config: Config = None) -> None:
     """Update OUTPUT/stats, and print mean and standard deviation of every member's values."""
     with command_console() as console:
         from ragassay.jobs.cli.run_summary import print_fit
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.run import fit_job
 
         print_fit(fit_job(load_job(config), output, console), console)
@@ -68,6 +70,7 @@ def finalize(output: Output, config: Config = None, calibration: Calibration = N
     began = time.perf_counter()
     with command_console() as console:
         from ragassay.jobs.cli.run_summary import print_run_and_check_errors
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.run import finalize_job
 
         job = load_job(config).with_calibration(calibration)
@@ -79,6 +82,7 @@ def finalize(output: Output, config: Config = None, calibration: Calibration = N
 def prepare(config: Config = None) -> None:
     """Prepare the models of a job on this machine, so that a run starts faster."""
     with command_console() as console:
+        from ragassay.jobs.config.job import load_job
         from ragassay.pipeline.engines.prepare import prepare_model
         from ragassay.pipeline.slm.config import Slm
 
@@ -124,6 +128,8 @@ def tune(
 ) -> None:
     """Train a LoRA adapter for an SLM on labeled responses."""
     with command_console() as console:
+        from ragassay.jobs.cli.option_values import require_label_source
+        from ragassay.jobs.config.job import load_job
         from ragassay.jobs.training.command import UNTUNED, choose_slm
         from ragassay.jobs.training.command import tune as run_tune
         from ragassay.jobs.training.settings import load_training_settings

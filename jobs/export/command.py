@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from itertools import chain
 
 from ragassay.jobs.export import errors
 from ragassay.jobs.export.examples import EXAMPLE_SCHEMA, TRL_SCHEMA, make_examples, make_trl_examples
 from ragassay.jobs.export.flagged import FLAGGED_SCHEMA, list_sentences
+from ragassay.jobs.export.formats import REVIEW_FORMATS, TABLE_FORMATS, TOOL_FORMATS, ExportFormat
 from ragassay.jobs.export.pairs import PAIR_SCHEMA, make_pairs
 from ragassay.jobs.export.reviewers import TASK_SCHEMA, make_argilla_records, make_label_studio_tasks
 from ragassay.jobs.export.rows import (
@@ -27,25 +27,6 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.storage.writable import prepare_new_file
 from ragassay.jobs.storage.write_rows import FILE_SUFFIXES, check_suffix, write_rows
 from ragassay.pipeline.errors import ConfigError, OutputError
-
-
-class ExportFormat(StrEnum):
-    """What the rows of an export contain. The suffix of the file decides how they are written."""
-
-    VERDICTS = "verdicts"
-    MESSAGES = "messages"
-    EXAMPLES = "examples"
-    DPO = "dpo"
-    FLAGGED = "flagged"
-    LABEL_STUDIO = "label-studio"
-    ARGILLA = "argilla"
-
-
-TOOL_FORMATS = {ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
-TABLE_FORMATS = {ExportFormat.VERDICTS, ExportFormat.FLAGGED}
-"""Formats with the user's own columns."""
-
-REVIEW_FORMATS = {ExportFormat.VERDICTS, ExportFormat.FLAGGED, ExportFormat.LABEL_STUDIO, ExportFormat.ARGILLA}
 
 
 @dataclass(frozen=True)

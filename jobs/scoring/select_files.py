@@ -3,25 +3,17 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cache
 
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.partition_filter import Condition, matches
 from ragassay.jobs.output.partitions import natural_key
 from ragassay.jobs.scoring.checkpoint import read_committed_rows
+from ragassay.jobs.scoring.order import ScoringOrder
 from ragassay.jobs.scoring.row_sample import find_sample_keys
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set, slice_rows
 from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.manifest import SCORED, DeferredInput, InputFile
-
-
-class ScoringOrder(StrEnum):
-    """Order in which files are scored."""
-
-    PATH = "path"
-    NEWEST = "newest"
-    OLDEST = "oldest"
 
 
 @dataclass(frozen=True)

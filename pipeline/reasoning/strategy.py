@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragassay.pipeline.reasoning.categories import Category
+if TYPE_CHECKING:
+    from ragassay.pipeline.reasoning.categories import Category
 
 UNKNOWN = "UNKNOWN"
 """The reason of an answer that explains nothing."""
@@ -42,7 +43,7 @@ class Strategy(StrEnum):
     FALLBACK = "fallback"
     CATEGORIZED = "categorized"
 
-    def make_instructions(self, categories: Sequence[Category]) -> str:
+    def make_instructions(self, categories: "Sequence[Category]") -> str:
         """Make the system message."""
         match self:
             case Strategy.VANILLA:
@@ -54,7 +55,7 @@ class Strategy(StrEnum):
                 listed = "\n".join(f"  {category.name}: {category.meaning}" for category in categories)
                 return _TASK + _CATEGORY.format(categories=listed, supported=supported)
 
-    def make_answer_schema(self, categories: Sequence[Category]) -> dict[str, Any]:
+    def make_answer_schema(self, categories: "Sequence[Category]") -> dict[str, Any]:
         """Make the JSON schema of an answer, valid in the strict mode of all servers. The category comes after the reason."""
         properties: dict[str, Any] = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
         if self is Strategy.CATEGORIZED:

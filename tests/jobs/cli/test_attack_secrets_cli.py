@@ -12,7 +12,8 @@ SECRET = "hUsH7xq"
 URI = f"foo://KEY:{SECRET}@bkt/a?region=eu&sig={SECRET}#{SECRET}"
 BROKEN = f"""
 import logging, sys, threading, warnings
-from ragassay.jobs.cli import main, steps_and_models
+from ragassay.jobs.cli import main
+from ragassay.jobs.config import job
 
 URI = {URI!r}
 
@@ -27,7 +28,7 @@ def fail(path):
     except OSError as error:
         raise ValueError(URI) from error
 
-steps_and_models.load_job = fail
+job.load_job = fail
 sys.argv = ["ragassay", "prepare"]
 main.app()
 """

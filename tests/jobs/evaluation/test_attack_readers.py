@@ -245,8 +245,8 @@ def read_only(scored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = Folder(fs, str(scored), str(scored))
     with pytest.raises(PermissionError):
         folder.write("probe", "")
-    for module in ("audit", "measure", "act", "read_output"):
-        monkeypatch.setattr(f"ragassay.jobs.cli.{module}.open_output", lambda _: folder)
+    for module in ("cli.read_output", "output.manifest"):
+        monkeypatch.setattr(f"ragassay.jobs.{module}.open_output", lambda _: folder)
     return scored
 
 

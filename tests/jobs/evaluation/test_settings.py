@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.cli.options import make_label_source
+from ragassay.jobs.cli.option_values import make_label_source
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.pipeline.errors import OutputError

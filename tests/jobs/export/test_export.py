@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.export.command import REVIEW_FORMATS, ExportFormat, ExportResult, export
+from ragassay.jobs.export.command import ExportResult, export
+from ragassay.jobs.export.formats import REVIEW_FORMATS, ExportFormat
 from ragassay.jobs.input.user_table import read_user_table
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError

@@ -8,7 +8,8 @@ import pytest
 
 from ragassay.jobs.evaluation.label_table import read_labels
 from ragassay.jobs.evaluation.labels import LabelSource
-from ragassay.jobs.export.command import ExportFormat, ExportResult, export
+from ragassay.jobs.export.command import ExportResult, export
+from ragassay.jobs.export.formats import ExportFormat
 from tests.jobs.conftest import invoke
 from tests.jobs.export.test_export import HOSTILE, row, some_partitions, write
 from tests.raises import raises

@@ -13,8 +13,9 @@ from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.run import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.account import begin_run
 from ragassay.jobs.run.plan import ScoreReason
+from ragassay.jobs.scoring.order import ScoringOrder
 from ragassay.jobs.scoring.register import check_input
-from ragassay.jobs.scoring.select_files import ScoringOrder, ScoringScope
+from ragassay.jobs.scoring.select_files import ScoringScope
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.slm.config import Slm
