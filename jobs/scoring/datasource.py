@@ -68,6 +68,7 @@ def make_datasource(job: Job, selection: Selection, groups: Mapping[int, Mapping
 
     class LogsSource(Datasource):  # type: ignore[misc]
         schema = logs_schema(passthrough)
+        rows = selection.rows
 
         def estimate_inmemory_data_size(self) -> int | None:
             return sum(files[number].size for number in groups)

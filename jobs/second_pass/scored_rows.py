@@ -50,6 +50,7 @@ def make_row_source(output: Folder, keys_by_file: Mapping[DataFile, Ints], parti
         return ReadTask(read, metadata, per_task_row_limit=limit)
 
     class ScoredSource(Datasource):  # type: ignore[misc]
+        rows = None  # each block is a paid answer of a larger model: commit it soon
         schema = pa.schema(
             [*(scored.field(name) for name in READ_COLUMNS), *((name, pa.string()) for name in partition_keys.values())]
         )

@@ -57,7 +57,7 @@ def test_unknown_fields_and_wrong_values_are_refused(name: str) -> None:
 def test_all_manifests_define_the_same_cluster() -> None:
     job, cron, cluster = load("rayjob.yaml")["spec"], load("raycronjob.yaml")["spec"], load("raycluster.yaml")["spec"]
     assert cron["jobTemplate"] == job and job["rayClusterSpec"] == cluster
-    version = re.search(r"^FROM rayproject/ray:([\d.]+)-", (INFRA / "Dockerfile.gpu").read_text(), re.M)
+    version = re.search(r"^ARG BASE=rayproject/ray:([\d.]+)-", (INFRA / "Dockerfile.gpu").read_text(), re.M)
     assert version and cluster["rayVersion"] == version[1]
     assert f"ray=={version[1]}" in (REPO / "requirements" / "gpu.txt").read_text().split()
 
@@ -155,6 +155,6 @@ def test_ray_up_accepts_its_file() -> None:
 def test_no_file_names_a_registry(path: Path) -> None:
     if path.is_file():
         text = path.read_text()
-        images = re.findall(r"(?:image: |^FROM |--from=)(\S+)", text, re.M)
+        images = re.findall(r"(?:image: |^ARG BASE=)(\S+)", text, re.M)
         assert all("." not in image.split(":")[0].split("/")[0] for image in images), images
         assert not re.search(r"https?://(?!ragassay-head-svc|127\.0\.0\.1)", text)

