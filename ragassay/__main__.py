@@ -1,6 +1,6 @@
 """`python -m ragassay` is the command `ragassay`."""
 
-from ragassay.jobs.cli.main import app
+from ragassay.jobs.cli.main import main
 
 if __name__ == "__main__":
-    app()
+    main()

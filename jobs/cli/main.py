@@ -1,6 +1,8 @@
 """The command line: the commands of all help panels, and the options that belong to no command."""
 
+import logging
 import os
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
@@ -61,5 +63,15 @@ def _set_global_options(
     set_log_format(log_format)  # in every invocation: a process may run several commands
 
 
-if __name__ == "__main__":
-    app()
+def main() -> None:
+    """Run the command line of this process, and end the process."""
+    try:
+        app()
+    except SystemExit as end:
+        # A loaded engine takes five seconds to destroy, although the process ends.
+        if "vllm" in sys.modules and not isinstance(end.code, str):
+            logging.shutdown()
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            os._exit(end.code if isinstance(end.code, int) else 0)
+        raise

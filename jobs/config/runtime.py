@@ -15,6 +15,8 @@ class RuntimeConfig(Section):
             ones lose less at a crash.
         context_order_mib: MiB of text that each read task gathers and orders by context before it cuts blocks, for logs in
             which a context returns after many rows; 0 keeps the order of the logs.
+        local_rows: Maximum rows that a run scores in its own process, without Ray, which takes seconds to start; 0: none. Jobs
+            with GPUs, with several engines or with a judge always start Ray.
         ray_address: Ray cluster to join (`auto`, or its address); null starts Ray on this machine.
         wait_minutes: Minutes to wait for another command that writes into OUTPUT; 0 fails at once.
     """
@@ -22,6 +24,7 @@ class RuntimeConfig(Section):
     max_error_share: float = Field(0.05, ge=0, le=1)
     block_mib: float = Field(0.5, gt=0)
     context_order_mib: float = Field(0, ge=0, le=1024)
+    local_rows: int = Field(200, ge=0)
     ray_address: str | None = None
     wait_minutes: float = Field(10, ge=0)
 

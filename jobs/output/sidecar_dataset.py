@@ -17,7 +17,7 @@ from ragassay.jobs.output.commits import discard_pending
 from ragassay.jobs.output.fingerprint import find_differences, format_value
 from ragassay.jobs.output.partitions import list_partition_files
 from ragassay.jobs.output.scored_dataset import read_file_batches
-from ragassay.jobs.runtime.dataflow import Sink
+from ragassay.jobs.runtime.sink import Sink
 from ragassay.jobs.storage.folder import Folder, open_atomic
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.errors import BalanceError, OutputError

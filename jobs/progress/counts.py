@@ -1,11 +1,13 @@
-"""Collect the counts of a plan's workers: each worker reports its sums to one Ray actor, the board, which the driver reads."""
+"""Collect the counts of a plan's workers: each worker reports its sums to the board, which the driver reads."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from secrets import token_hex
-from typing import Any
+from typing import Any, Protocol
+
+from ragassay.jobs.runtime.tasks import is_local
 
 ANSWER_SECONDS = 5.0
 """Maximum time to wait for an answer of the board."""
@@ -47,7 +49,7 @@ def sum_counts(counts: Sequence[Counts]) -> Counts:
 
 
 class CountsBoard:
-    """Ray actor that stores the reports of a plan's workers. The last report of a worker that died remains."""
+    """Board that stores the reports of a plan's workers. The last report of a worker that died remains."""
 
     def __init__(self, stages: int) -> None:
         """Start without reports.
@@ -92,37 +94,76 @@ class CountsBoard:
         return self._stage_of_id.get(found_id), self._reasons.get(found_id), self._worker_of_id.get(found_id)
 
 
+@dataclass(frozen=True)
+class RayBoard:
+    """Board in a Ray actor, with the methods of `CountsBoard`. `report` does not wait; the others wait `ANSWER_SECONDS`.
+
+    Attributes:
+        actor: Handle of the actor.
+    """
+
+    actor: Any
+
+    def report(self, stage: int, worker: str, actor: str | None, counts: Counts) -> None:
+        """See `CountsBoard`."""
+        self.actor.report.remote(stage, worker, actor, counts)
+
+    def report_end(self, actor: str, reason: str) -> None:
+        """See `CountsBoard`."""
+        self._wait(self.actor.report_end.remote(actor, reason))
+
+    def sum_stages(self) -> list[Counts]:
+        """See `CountsBoard`."""
+        sums: list[Counts] = self._wait(self.actor.sum_stages.remote())
+        return sums
+
+    def find_death(self, text: str) -> tuple[int | None, str | None, str | None]:
+        """See `CountsBoard`."""
+        death: tuple[int | None, str | None, str | None] = self._wait(self.actor.find_death.remote(text))
+        return death
+
+    def _wait(self, call: Any) -> Any:
+        import ray
+
+        return ray.get(call, timeout=ANSWER_SECONDS)
+
+
+class Board(Protocol):
+    """What workers and the driver use of a board; see `CountsBoard`."""
+
+    def __hash__(self) -> int:
+        """Boards are keys of a cache."""
+
+    def report(self, stage: int, worker: str, actor: str | None, counts: Counts) -> None:
+        """See `CountsBoard`."""
+
+    def report_end(self, actor: str, reason: str) -> None:
+        """See `CountsBoard`."""
+
+    def sum_stages(self) -> list[Counts]:
+        """See `CountsBoard`."""
+
+    def find_death(self, text: str) -> tuple[int | None, str | None, str | None]:
+        """See `CountsBoard`."""
+
+
 @contextmanager
-def open_board(stages: int) -> Iterator[Any]:
-    """Start a board in the running Ray and stop it after the block.
+def open_board(stages: int) -> Iterator[Board]:
+    """Open a board: in this process if the plan runs there, otherwise in a Ray actor, which is stopped after the block.
 
     Args:
         stages: Number of stages in the plan.
-
-    Yields:
-        The handle of the board.
     """
+    if is_local():
+        yield CountsBoard(stages)
+        return
     import ray
     from ray.exceptions import RayError
 
     name = f"ragassay-counts-{token_hex(6)}"
-    board = ray.remote(CountsBoard).options(name=name, num_cpus=0, max_restarts=-1).remote(stages)
+    actor = ray.remote(CountsBoard).options(name=name, num_cpus=0, max_restarts=-1).remote(stages)
     try:
-        yield board
+        yield RayBoard(actor)
     finally:
         with suppress(RayError):  # Ray has already ended: the error that ended it is the one to show
-            ray.kill(board)
-
-
-def wait_for_answer(call: Any) -> Any:
-    """Wait for the board's answer.
-
-    Args:
-        call: Reference that a method of the board's handle returned.
-
-    Raises:
-        RayError: The board does not answer in time.
-    """
-    import ray
-
-    return ray.get(call, timeout=ANSWER_SECONDS)
+            ray.kill(actor)

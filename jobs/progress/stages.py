@@ -3,19 +3,18 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.console import Console
 
 from ragassay.jobs.progress.bar_state import Bar
-from ragassay.jobs.progress.counts import Counts, Phase, open_board, wait_for_answer
+from ragassay.jobs.progress.counts import Board, Counts, Phase, open_board
 from ragassay.jobs.progress.show import show_progress
 from ragassay.pipeline.stages.stage import Stage
 
 
 @contextmanager
-def show_stages(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[Any]:
-    """Show the progress of a block that runs stages. Ray must be running.
+def show_stages(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[Board]:
+    """Show the progress of a block that runs stages.
 
     Args:
         stages: The stages, in order; the first one determines the number of sentences per row.
@@ -24,12 +23,12 @@ def show_stages(stages: Sequence[Stage], rows: int, committed: int, console: Con
         console: Where to show it; see `progress.show`.
 
     Yields:
-        Handle of the board to which the workers of the stages report.
+        The board to which the workers of the stages report.
     """
     stage_progress = StageProgress(stages, rows, committed)
 
     def look() -> list[Bar]:
-        return stage_progress.make_bars(wait_for_answer(board.sum_stages.remote()))
+        return stage_progress.make_bars(board.sum_stages())
 
     with open_board(len(stages)) as board, show_progress(look, console):
         yield board

@@ -16,8 +16,7 @@ A run may be killed at any time; the same command then resumes it. This needs th
 """
 
 import secrets
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from logging import getLogger
@@ -54,8 +53,8 @@ from ragassay.jobs.run.fit import FitResult, fit
 from ragassay.jobs.run.plan import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.score import ScoreResult, score
 from ragassay.jobs.runtime.engine_packages import require_engines
-from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES
+from ragassay.jobs.runtime.session import fits_in_process, open_session
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, drop_finished_files, find_partly_scored_files, reopen_files
 from ragassay.jobs.scoring.register import check_input, check_selection, find_incomplete_partitions, refuse_unfinished_run
 from ragassay.jobs.storage.folder import Folder, open_folder
@@ -112,10 +111,14 @@ def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
 def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, NormalizationFit]:
     """Update `stats/` and return mu and sigma of every member. See `run_job`."""
     output = open_output(output_uri)
-    with lock_output(output, "fit", job.runtime.wait_seconds, console), _ray(job, MODEL_FREE_RESOURCES, console):
+    with lock_output(output, "fit", job.runtime.wait_seconds, console):
         manifest = read_manifest(output)
         refuse_unfinished_run(output, manifest, ())
-        with task(console, "deciding", "moments", unit="partitions"):
+        local = fits_in_process(job.runtime, 0, manifest)
+        with (
+            open_session(job.runtime, *MODEL_FREE_RESOURCES, console, local=local),
+            task(console, "deciding", "moments", unit="partitions"),
+        ):
             stats = update_stats(
                 job.members.value_kinds, output, find_incomplete_partitions(manifest, find_partly_scored_files(output))
             )
@@ -140,9 +143,9 @@ def _run(job: Job, input_uri: str | None, output: Folder, console: Console, opti
         if input_uri is not None and output.read(MANIFEST) != manifest_before:  # another run ended during the wait
             logs, _ = _read_input(job, input_uri, output, console, converted=True)
         plan = _make_checked_plan(job, logs, output, console, options)
-        with ExitStack() as ray:
-            if plan.needs_ray:
-                ray.enter_context(_ray(job, (plan.cpus, plan.gpus), console))
+        with ExitStack() as session:
+            if plan.has_steps:
+                session.enter_context(open_session(job.runtime, plan.cpus, plan.gpus, console, local=plan.is_local))
             manifest, drift = _run_steps(plan, run, console)
         manifest = complete_run_record(manifest, drift, datetime.now(UTC).isoformat(timespec="seconds"))
         run = _save(output, seal_entries(output, manifest, run.run_id)).runs[-1]
@@ -196,15 +199,6 @@ def _make_checked_plan(job: Job, logs: Logs | None, output: Folder, console: Con
     if plan.warning:
         console.print(f"warning: {plan.warning}", markup=False)
     return plan
-
-
-@contextmanager
-def _ray(job: Job, needed: tuple[float, float], console: Console) -> Iterator[None]:
-    """Run the block with Ray and these logical CPUs and GPUs. Show its start."""
-    with ExitStack() as stack:
-        with task(console, "loading", "Ray"):
-            stack.enter_context(ray_session(job.runtime, *needed))
-        yield
 
 
 def _run_steps(plan: RunPlan, run: Run, console: Console) -> tuple[Manifest, DriftCheck | None]:

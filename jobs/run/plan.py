@@ -13,6 +13,7 @@ from ragassay.jobs.output.manifest import read_manifest, require_text
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import open_raw, open_scored
 from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES, compute_needed_resources
+from ragassay.jobs.runtime.session import fits_in_process
 from ragassay.jobs.scoring.checkpoint import find_partly_scored_files
 from ragassay.jobs.scoring.register import Registration, find_incomplete_partitions, match_input
 from ragassay.jobs.scoring.select_files import WHOLE_INPUT, ScoringScope
@@ -145,9 +146,20 @@ class RunPlan:
         return bool(self.reasons)
 
     @property
-    def needs_ray(self) -> bool:
-        """Whether any step needs Ray."""
+    def has_steps(self) -> bool:
+        """Whether there is anything to do."""
         return self.has_files or self.finalize.is_needed or self.escalate.is_needed
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the run is small enough for this process: few rows for at most one engine without GPU, and no judge."""
+        rows = self.selection.rows if self.selection is not None else 0
+        engines = sum(pool.max for pool in self.job.members.local_pools.values())
+        return (
+            fits_in_process(self.job.runtime, rows, self.manifest)
+            and not self.escalate.is_needed
+            and (not rows or (engines <= 1 and not self.gpus))
+        )
 
     def describe(self) -> list[tuple[str, str]]:
         """Describe the plan in lines of a name and a text."""
@@ -159,8 +171,9 @@ class RunPlan:
                 lines.append((name, f"nothing: {step.reason}"))
         if self.warning:
             lines.append(("warning", self.warning))
-        if self.needs_ray:
-            lines.append(("needs", f"{self.cpus:g} logical CPUs" + (f", {self.gpus:g} GPUs" if self.gpus else "")))
+        if self.has_steps:
+            gpus = f", {self.gpus:g} GPUs" if self.gpus else ""
+            lines.append(("needs", "this process" if self.is_local else f"{self.cpus:g} logical CPUs{gpus}"))
         return lines
 
 

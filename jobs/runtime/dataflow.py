@@ -1,16 +1,16 @@
 """Run rows from a source through stages into a sink. A second run of the same plan skips the rows that are committed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-import pyarrow as pa
-
 from ragassay.jobs.runtime.deaths import explain_death
+from ragassay.jobs.runtime.local_dataflow import run_local_dataflow
 from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS, choose_light_cpus, sum_max_pool_cpus, sum_min_pool_cpus
+from ragassay.jobs.runtime.sink import Sink
+from ragassay.jobs.runtime.source import Part, Source
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
-from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.runtime.tasks import is_local
 from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.stages.stage import Stage, check_columns
 
@@ -33,28 +33,8 @@ Its default, half an hour, is too short for long texts on a laptop.
 """
 
 
-@dataclass(frozen=True)
-class Sink:
-    """Destination of rows: partitioned Parquet in a folder of an output.
-
-    Attributes:
-        output: The output folder.
-        name: Name of the folder in the output.
-        partition_keys: Columns whose values become hive folders.
-        schema: Schema of the files.
-        checkpoint: Folder of the output in which Ray Data commits rows by `row_key`. The source must skip the rows that are
-            committed there. The caller deletes the folder when all rows are done.
-    """
-
-    output: Folder
-    name: str
-    partition_keys: Sequence[str]
-    schema: pa.Schema
-    checkpoint: str
-
-
 def run_dataflow(
-    source: Any,
+    source: Source,
     stages: Sequence[Stage],
     sink: Sink,
     block_mib: float,
@@ -64,12 +44,11 @@ def run_dataflow(
     """Run rows through stages.
 
     Args:
-        source: A Ray datasource with two more attributes. `schema` is the schema of its rows. `rows` is their number, or None if
-            few rows must not share a block: the rows of a block are committed together.
+        source: The rows.
         stages: The stages, in order.
         sink: Destination of the rows.
         block_mib: Size of a block of rows in MiB.
-        board: Handle of the board to which the workers report, see `open_board`.
+        board: Board to which the workers report, see `open_board`.
         deadline: Time (`time.time()`) after which the first stage with a pool drops every row. Readers run ahead of the models
             by hundreds of blocks, which would take hours to score; later stages finish the rows that this stage has passed on.
             Dropped rows are not committed: the next run reads them.
@@ -78,6 +57,9 @@ def run_dataflow(
         RagassayError: A stage raised it, see `ray_session.find_own_error`; or the stages do not fit together.
     """
     check_columns(stages, source.schema, sink.schema)
+    if is_local():
+        run_local_dataflow(source, stages, sink, board, deadline)
+        return
     import ray
     from ray.data import DataContext
 
@@ -86,7 +68,8 @@ def run_dataflow(
     _configure(context, stages, block_mib, cpus)
     context.checkpoint_config = _checkpoint_config(sink)
     light = choose_light_cpus(cpus - sum_max_pool_cpus(stages))
-    dataset = ray.data.read_datasource(source, num_cpus=light, override_num_blocks=_count_few_blocks(source.rows, cpus))
+    blocks = _count_few_blocks(source.rows, cpus)
+    dataset = ray.data.read_datasource(_make_datasource(source), num_cpus=light, override_num_blocks=blocks)
     first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
     for number, stage in enumerate(stages):
         stage_deadline = deadline if number == first_pool else None
@@ -107,6 +90,27 @@ def run_dataflow(
         raise
     finally:
         context.checkpoint_config = None
+
+
+def _make_datasource(source: Source) -> Any:
+    """Make a Ray datasource, with one read task per part."""
+    from ray.data.block import BlockMetadata
+    from ray.data.datasource import Datasource, ReadTask
+
+    def make_task(part: Part, limit: int | None) -> Any:
+        metadata = BlockMetadata(num_rows=part.rows, size_bytes=part.size, input_files=[part.path], exec_stats=None)
+        return ReadTask(part.read, metadata, per_task_row_limit=limit)
+
+    class PartsSource(Datasource):  # type: ignore[misc]
+        def estimate_inmemory_data_size(self) -> int | None:
+            return source.size
+
+        def get_read_tasks(
+            self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
+        ) -> list[Any]:
+            return [make_task(part, per_task_row_limit) for part in source.parts]
+
+    return PartsSource()
 
 
 def _count_few_blocks(rows: int | None, cpus: float) -> int | None:

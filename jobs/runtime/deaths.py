@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from ragassay.jobs.progress.counts import wait_for_answer
+from ragassay.jobs.progress.counts import Board
 from ragassay.jobs.runtime import errors
 from ragassay.jobs.runtime.endings import walk_causes
 from ragassay.pipeline.errors import ModelError
@@ -19,13 +18,13 @@ _CRASH = re.compile(r"^(\*\*\* SIG|Fatal Python error|terminate called|OMP: Erro
 """Beginning of a line that a process writes when it crashes."""
 
 
-def explain_death(error: BaseException, stages: Sequence[Stage], board: Any) -> ModelError | None:
+def explain_death(error: BaseException, stages: Sequence[Stage], board: Board) -> ModelError | None:
     """Name the stage of the worker that died, the setting that limits its restarts, and the reason.
 
     Args:
         error: The error that ended the plan.
         stages: The stages of the plan.
-        board: Handle of the plan's board.
+        board: The plan's board.
 
     Returns:
         The error to raise; None if no worker process has ended.
@@ -39,7 +38,7 @@ def explain_death(error: BaseException, stages: Sequence[Stage], board: Any) -> 
     text = f"{_killed_workers(str(death))} {getattr(death, 'actor_id', '')}"
     number = reason = worker = None
     with suppress(RayError):  # the board may have ended too
-        number, reason, worker = wait_for_answer(board.find_death.remote(text))
+        number, reason, worker = board.find_death(text)
     reason = reason or _reason_in(str(death), worker)
     replicas = None if number is None else stages[number].replicas
     if number is None or replicas is None:

@@ -3,11 +3,10 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.progress.counts import Phase
+from ragassay.jobs.progress.counts import Board, Phase
 from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_output
 from ragassay.jobs.runtime.metrics import add_to_counter
 from ragassay.jobs.runtime.watchdog import Watchdog
@@ -20,30 +19,39 @@ from ragassay.pipeline.stages.stage import Stage, run_contained
 class StageActor:
     """Runner of one stage: sets it up, counts its work, contains bad rows, honors a deadline and removes secrets from errors.
 
-    In a pool it listens to the model of the stage. In a run it ends its process if the stage hangs.
+    In a pool it listens to the model of the stage. In a run on Ray it ends its process if the stage hangs.
     """
 
     def __init__(
-        self, stage: Stage, board: Any = None, number: int = 0, deadline: float | None = None, *, metrics: bool = True
+        self,
+        stage: Stage,
+        board: Board | None = None,
+        number: int = 0,
+        deadline: float | None = None,
+        *,
+        in_worker: bool = True,
+        metrics: bool = True,
     ) -> None:
         """Set up the stage. The watchdog already runs, because loading can hang too.
 
         Args:
             stage: The stage.
-            board: Handle of the board that receives the counts; None outside a run.
+            board: Board that receives the counts; None outside a run.
             number: Number of the stage in the plan.
             deadline: Time (`time.time()`) after which no row is processed: the result is an empty table with the same columns.
+            in_worker: Whether this is a worker of Ray, and not the process of the command.
             metrics: Whether engine calls are counted as Ray metrics.
         """
-        clean_process_output()
+        if in_worker:
+            clean_process_output()
         self._stage, self._deadline, self._metrics = stage, deadline, metrics
-        self._is_run = board is not None
+        self._is_run = board is not None and in_worker
         self._setup_error: RagassayError | None = None
         self._watchdog: Watchdog | None = None
         if stage.replicas is None:
             self._counter = get_task_counter(board, number)
         else:
-            self._counter = WorkCounter(board, number, *_actor_and_worker_id())
+            self._counter = WorkCounter(board, number, *(_actor_and_worker_id() if in_worker else (None, None)))
             self._counter.enter_phase(Phase.LOADING)
             self._watchdog = self._start_watchdog(stage.replicas.hang_minutes)
             set_listener(self)
@@ -104,7 +112,7 @@ class StageActor:
             yield
 
 
-def run_stage(table: pa.Table, stage: Stage, board: Any = None, number: int = 0) -> pa.Table:
+def run_stage(table: pa.Table, stage: Stage, board: Board | None = None, number: int = 0) -> pa.Table:
     """Run a light stage in a task."""
     return StageActor(stage, board, number)(table)
 

@@ -6,12 +6,11 @@ from contextlib import suppress
 from functools import cache
 from secrets import token_hex
 from threading import RLock
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.progress.counts import Counts, Phase, wait_for_answer
+from ragassay.jobs.progress.counts import Board, Counts, Phase
 
 REPORT_SECONDS = 1.0
 """Minimum time between two reports of a worker. The end of a batch or of a phase is reported at once."""
@@ -20,11 +19,11 @@ REPORT_SECONDS = 1.0
 class WorkCounter:
     """Counter for one stage in one process. Without a board, batches are not counted."""
 
-    def __init__(self, board: Any, stage: int, actor: str | None = None, worker: str | None = None) -> None:
+    def __init__(self, board: Board | None, stage: int, actor: str | None = None, worker: str | None = None) -> None:
         """Start counting.
 
         Args:
-            board: Handle of the plan's board; None outside a run.
+            board: The plan's board; None outside a run.
             stage: Number of the stage in the plan.
             actor: Id of the actor in this process; None for tasks.
             worker: Ray's id of this process; None for tasks, because several of their counters may be in one process.
@@ -71,7 +70,8 @@ class WorkCounter:
 
     def report_end(self, reason: str) -> None:
         """Report why this process ends itself, and wait until the report has arrived."""
-        wait_for_answer(self._board.report_end.remote(self._actor, reason))
+        assert self._board is not None and self._actor is not None
+        self._board.report_end(self._actor, reason)
 
     @property
     def counts(self) -> Counts:
@@ -88,11 +88,11 @@ class WorkCounter:
         self._reported_at = time.monotonic()
         if self._board is not None:
             with suppress(Exception):  # Ray raises many errors while a cluster ends; counts must not make the work fail
-                self._board.report.remote(self._stage, self._worker, self._actor, self.counts)
+                self._board.report(self._stage, self._worker, self._actor, self.counts)
 
 
 @cache
-def get_task_counter(board: Any, stage: int) -> WorkCounter:
+def get_task_counter(board: Board | None, stage: int) -> WorkCounter:
     """Return the counter of a light stage in this process, which runs the stage's tasks one after the other."""
     return WorkCounter(board, stage)
 

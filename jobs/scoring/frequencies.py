@@ -7,7 +7,6 @@ Therefore frequencies are counted before the first row is scored, kept in `frequ
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +16,8 @@ from pyarrow import parquet as pq
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.input import LogFile, Logs, read_logs
-from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS
+from ragassay.jobs.runtime.tasks import make_task, share
 from ragassay.jobs.storage.folder import Folder, open_atomic, read_table
 from ragassay.pipeline.contain import contain_item
 from ragassay.pipeline.detectors.frequencies import BUCKETS, DocumentFrequencies, count_frequencies, merge_frequencies
@@ -36,7 +35,7 @@ MERGE_SIZE = 64
 
 
 def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], output: Folder) -> Callable[[], DocumentFrequencies]:
-    """Make sure that the output folder has document frequencies. If not, Ray tasks count them while the caller continues.
+    """Make sure that the output folder has document frequencies. If not, tasks count them while the caller continues.
 
     Args:
         job: The job.
@@ -45,31 +44,20 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
         output: The output folder.
 
     Returns:
-        Function that waits for the frequencies and returns them. It works in the driver and in a Ray task.
+        Function that waits for the frequencies and returns them. It works in the driver and in a task.
     """
-    import ray
-
     existing = read_frequencies(output)
     if existing is not None:
-        return _make_getter(ray.put(existing))
+        return share(existing).result
     rows_per_file = max(1, SAMPLE_ROWS // max(1, len(files)))
-    remote = ray.remote(num_cpus=MIN_LIGHT_CPUS)
-    count_file, merge_counts = remote(clean_task(count_file_frequencies)), remote(clean_task(_merge_counts))
+    count_file, merge_counts, merge_and_write = (
+        make_task(function, MIN_LIGHT_CPUS) for function in (count_file_frequencies, _merge_counts, _merge_and_write)
+    )
     redaction = make_redaction(job.input.redact)  # here, because it reads the working folder
-    counts = [count_file.remote(logs.fs, file, number, job, rows_per_file, redaction) for number, file in files.items()]
+    counts = [count_file(logs.fs, file, number, job, rows_per_file, redaction) for number, file in files.items()]
     while len(counts) > MERGE_SIZE:
-        counts = [merge_counts.remote(*counts[start : start + MERGE_SIZE]) for start in range(0, len(counts), MERGE_SIZE)]
-    return _make_getter(remote(clean_task(_merge_and_write)).remote(output, *counts))
-
-
-def _make_getter(reference: Any) -> Callable[[], DocumentFrequencies]:
-    def get() -> DocumentFrequencies:
-        import ray
-
-        frequencies: DocumentFrequencies = ray.get(reference)
-        return frequencies
-
-    return get
+        counts = [merge_counts(*counts[start : start + MERGE_SIZE]) for start in range(0, len(counts), MERGE_SIZE)]
+    return merge_and_write(output, *counts).result
 
 
 def _merge_counts(*counts: DocumentFrequencies) -> DocumentFrequencies:

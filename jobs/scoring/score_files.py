@@ -5,11 +5,12 @@ from rich.console import Console
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.progress.stages import show_stages
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.runtime.dataflow import Sink, run_dataflow
+from ragassay.jobs.runtime.dataflow import run_dataflow
+from ragassay.jobs.runtime.sink import Sink
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, find_open_groups
-from ragassay.jobs.scoring.datasource import make_datasource
 from ragassay.jobs.scoring.frequencies import ensure_frequencies
 from ragassay.jobs.scoring.selection import Selection
+from ragassay.jobs.scoring.source import make_source
 from ragassay.jobs.scoring.stages import make_drop_stages, make_stages, select_passthrough
 from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.columns import raw_schema
@@ -37,5 +38,5 @@ def score_files(job: Job, selection: Selection, output: Folder, committed: int, 
         run_stages = [*make_stages(job, frequencies), *make_drop_stages(job.output, logs)]
         with show_stages(run_stages, selection.rows, committed, console) as board:
             run_dataflow(
-                make_datasource(job, selection, groups), run_stages, sink, job.runtime.block_mib, board, selection.deadline
+                make_source(job, selection, groups), run_stages, sink, job.runtime.block_mib, board, selection.deadline
             )

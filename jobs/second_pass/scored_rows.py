@@ -1,7 +1,6 @@
 """Read selected rows of `scored/` through a Ray datasource."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +8,8 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.output.scored_dataset import DataFile, read_rows_by_key
 from ragassay.jobs.runtime.clean_output import clean_items
+from ragassay.jobs.runtime.source import Part, Source
+from ragassay.jobs.runtime.tasks import share
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.schemas.columns import scored_schema
@@ -27,43 +28,25 @@ def group_by_file(files: Sequence[DataFile], numbers: Ints, keys: Ints) -> dict[
     return {files[number]: keys[numbers == number] for number in np.unique(numbers)}
 
 
-def make_row_source(output: Folder, keys_by_file: Mapping[DataFile, Ints], partition_keys: Mapping[str, str]) -> Any:
-    """Make a Ray datasource of rows of `scored/`, with columns for their partition keys.
+def make_row_source(output: Folder, keys_by_file: Mapping[DataFile, Ints], partition_keys: Mapping[str, str]) -> Source:
+    """Make a source of rows of `scored/`, with columns for their partition keys.
 
     Args:
         output: The output folder.
         keys_by_file: File -> `row_key`s of the rows to read.
         partition_keys: Hive key -> column name, in order.
     """
-    import ray
-    from ray.data.block import BlockMetadata
-    from ray.data.datasource import Datasource, ReadTask
-
     fs, scored = output.fs, scored_schema(pa.schema([]))
-    tasks = [(file, ray.put(np.sort(keys)), len(keys)) for file, keys in keys_by_file.items()]
 
-    def read_task(file: DataFile, keys: Any, count: int, limit: int | None) -> Any:
-        def read() -> Iterator[pa.Table]:
-            return clean_items(_read_tables(fs, file, ray.get(keys), partition_keys))
+    def make_part(file: DataFile, keys: Ints) -> Part:
+        sorted_keys = share(np.sort(keys))
+        return Part(lambda: clean_items(_read_tables(fs, file, sorted_keys.result(), partition_keys)), file.path, len(keys))
 
-        metadata = BlockMetadata(num_rows=count, size_bytes=None, input_files=[file.path], exec_stats=None)
-        return ReadTask(read, metadata, per_task_row_limit=limit)
-
-    class ScoredSource(Datasource):  # type: ignore[misc]
-        rows = None  # each block is a paid answer of a larger model: commit it soon
-        schema = pa.schema(
-            [*(scored.field(name) for name in READ_COLUMNS), *((name, pa.string()) for name in partition_keys.values())]
-        )
-
-        def estimate_inmemory_data_size(self) -> int | None:
-            return None
-
-        def get_read_tasks(
-            self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
-        ) -> list[Any]:
-            return [read_task(*task, per_task_row_limit) for task in tasks]
-
-    return ScoredSource()
+    schema = pa.schema(
+        [*(scored.field(name) for name in READ_COLUMNS), *((name, pa.string()) for name in partition_keys.values())]
+    )
+    # Without `rows`: each row is a paid answer of a larger model, which small blocks commit sooner.
+    return Source(schema, [make_part(*item) for item in keys_by_file.items()])
 
 
 def _read_tables(fs: pafs.FileSystem, file: DataFile, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:

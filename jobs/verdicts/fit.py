@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +13,8 @@ from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.output.partitions import earlier_partitions
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_raw
 from ragassay.jobs.progress.task import advance, expect
-from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
+from ragassay.jobs.runtime.tasks import Task, make_task
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts import errors
 from ragassay.pipeline.errors import FitError, OutputError
@@ -39,23 +38,21 @@ def update_stats(values: dict[str, str], output: Folder, excluded: Collection[st
     Raises:
         OutputError: The output contains no scored rows.
     """
-    import ray
-
     raw = open_raw(output).exclude_partitions(excluded).partitions
     if not raw:
         raise OutputError(errors.NO_SCORED_ROWS, output=output.uri)
     stats: dict[str, PartitionStats] = {}
-    tasks: dict[str, Any] = {}
-    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(compute_partition_stats))
+    tasks: dict[str, Task[PartitionStats]] = {}
+    start = make_task(compute_partition_stats, MODEL_FREE_TASK_CPUS)
     for partition, part in raw.items():
         existing = read_stats(output, partition)
         if existing and existing.values == values and existing.raw_files == _file_names(part):
             stats[partition] = existing
         else:
-            tasks[partition] = remote.remote(part, values)
+            tasks[partition] = start(part, values)
     expect(len(tasks), "partitions")
     for partition, task in tasks.items():
-        stats[partition] = ray.get(task)
+        stats[partition] = task.result()
         advance(1, "partitions")
         output.write(_stats_path(partition), stats[partition].to_json())
     return dict(sorted(stats.items()))

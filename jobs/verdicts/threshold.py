@@ -8,8 +8,8 @@ import numpy as np
 from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, Threshold, VerdictConfig
 from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.output.partitions import earlier_partitions
-from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
+from ragassay.jobs.runtime.tasks import make_task
 from ragassay.jobs.verdicts.finalize_partition import count_score_cells
 from ragassay.jobs.verdicts.partitions import CompletePartitions
 from ragassay.jobs.verdicts.settings import NO_SCORE
@@ -31,16 +31,14 @@ def find_quantile_threshold(config: VerdictConfig, scores: CompletePartitions, s
         scores: The complete partitions.
         settings: Settings of the verdicts.
     """
-    import ray
-
     raw, chosen = scores.raw, scores.chosen
     paths = [*chosen, *(earlier_partitions(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
-    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(count_score_cells))
+    start = make_task(count_score_cells, MODEL_FREE_TASK_CPUS)
 
     def count_cells(low: int, high: int) -> Iterator[ScoreHistogram]:
-        tasks = [remote.remote(raw[path], settings, low, high) for path in sorted(paths)]
+        tasks = [start(raw[path], settings, low, high) for path in sorted(paths)]
         while tasks:  # one result at a time: those of hundreds of partitions take a gigabyte
-            yield ray.get(tasks.pop())
+            yield tasks.pop().result()
 
     return compute_quantile_threshold(config.threshold, count_cells)
 

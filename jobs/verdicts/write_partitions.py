@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.progress.task import advance, expect
-from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
+from ragassay.jobs.runtime.tasks import make_task
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts import errors as codes
 from ragassay.jobs.verdicts.error_share import find_worst_error_share
@@ -55,17 +55,15 @@ def write_verdicts(
     Raises:
         BalanceError: Rows would be lost.
     """
-    import ray
-
-    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(finalize_partition))
+    start = make_task(finalize_partition, MODEL_FREE_TASK_CPUS)
     targets = {path: output.path("/".join(filter(None, ["scored", path, "part-0.parquet"]))) for path in scores.chosen}
     judge_files = find_judge_files(output, manifest, scores.chosen)
-    tasks = {path: remote.remote(scores.raw[path], targets[path], settings, judge_files[path]) for path in scores.chosen}
+    tasks = {path: start(scores.raw[path], targets[path], settings, judge_files[path]) for path in scores.chosen}
     scored_rows = manifest.count_scored_rows()
     results: dict[str, FinalizedCounts] = {}
     expect(len(tasks), "partitions")
     for path, task in tasks.items():
-        result = results[path] = ray.get(task)
+        result = results[path] = task.result()
         advance(1, "partitions")
         rows_in = scored_rows[hive_path(path)]
         if not result.rows == rows_in == sum(scores.stats[path].rows.values()):

@@ -40,11 +40,11 @@ def test_odd_inputs_are_refused_before_anything_is_scored(
     root, output = tmp_path / "logs", tmp_path / "logs" / layout.out
     root.mkdir()
     layout.write(root)
-    monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", _no_ray)
+    monkeypatch.setattr("ragassay.jobs.run.commands.open_session", _no_session)
     with refuses(layout.fault) as refused:
         run_job(without_slm(**layout.job), input_uri(root, layout.at), str(output), Console(quiet=True))
     assert not find_control_characters(str(refused.value)) and not (output / "raw").exists()
 
 
-def _no_ray(*_: Any) -> None:
-    raise AssertionError("the run started Ray")
+def _no_session(*_: Any, **__: Any) -> None:
+    raise AssertionError("the run started to score")

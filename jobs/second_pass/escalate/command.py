@@ -16,9 +16,9 @@ from ragassay.jobs.output.sidecar_dataset import open_escalations
 from ragassay.jobs.output.snapshot import judged_id
 from ragassay.jobs.progress.stages import show_stages
 from ragassay.jobs.progress.task import advance, expect, task
-from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.dataflow import run_dataflow
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
+from ragassay.jobs.runtime.tasks import make_task
 from ragassay.jobs.scoring.register import prepare_slm
 from ragassay.jobs.scoring.stages import make_slm_stage
 from ragassay.jobs.second_pass.escalate import errors
@@ -264,12 +264,10 @@ def _rewrite_partitions(
         Hive path of each rewritten partition -> number of its hallucinated responses; number of changed verdicts;
         `EscalationResult.increase`.
     """
-    import ray
-
-    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(rewrite_file))
+    start = make_task(rewrite_file, MODEL_FREE_TASK_CPUS)
     partitions, judge_files = open_scored(output).partitions, find_judge_files(output, manifest, paths)
     tasks = {
-        path: [remote.remote(output.fs, file, judge_files[path], keys, verdicts_id) for file in partitions[path].files]
+        path: [start(output.fs, file, judge_files[path], keys, verdicts_id) for file in partitions[path].files]
         for path in paths
         if judge_files[path].files
     }
@@ -277,7 +275,7 @@ def _rewrite_partitions(
     changed, increase = 0, Counter[int]()
     expect(len(tasks), "partitions")
     for path, file_tasks in tasks.items():
-        changes: list[VerdictChanges] = [ray.get(file_task) for file_task in file_tasks]
+        changes: list[VerdictChanges] = [file_task.result() for file_task in file_tasks]
         advance(1, "partitions")
         flagged[hive_path(path)] = sum(file_changes.flagged for file_changes in changes)
         changed += sum(file_changes.changed for file_changes in changes)

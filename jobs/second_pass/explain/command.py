@@ -5,7 +5,6 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -24,8 +23,8 @@ from ragassay.jobs.progress.counts import open_board
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.runtime.dataflow import run_dataflow
 from ragassay.jobs.runtime.engine_packages import require_engines
-from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.runtime.resources import compute_needed_resources
+from ragassay.jobs.runtime.session import fits_in_process, open_session
 from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.second_pass.explain.account import count_results, make_cost_budget
 from ragassay.jobs.second_pass.explain.answer_store import AnswerFiles, answers_folder, read_written_answers
@@ -141,9 +140,9 @@ def _explain(
         sentence_count = int(flagged.counts[unexplained].sum())
         console.print(f"{format_count(sentence_count, 'sentence')} of {format_count(len(unexplained), 'response')} to explain")
         stage = _make_stage(reasoner, strategy, identity, run.run_id, output, options)
-        with ExitStack() as ray:
-            with task(console, "loading", "Ray"):
-                ray.enter_context(ray_session(job.runtime, *compute_needed_resources([stage])))
+        # A local engine is far larger than a member's: it gets a process of its own.
+        local = fits_in_process(job.runtime, len(unexplained), manifest) and isinstance(reasoner.engine, ServerSettings)
+        with open_session(job.runtime, *compute_needed_resources([stage]), console, local=local):
             _ask(job.runtime.block_mib, output, flagged, unexplained, stage, strategy, console, sentence_count)
     count_results(output, manifest, run, reasoner, {key: sentences[key] for key in chosen_keys.tolist()})
 

@@ -69,7 +69,7 @@ def test_the_plan_of_a_new_output_scores_every_file_and_writes_nothing(logs: Pat
     }
     assert plan.selection is not None and (plan.selection.rows, plan.selection.deadline) == (3 * ROWS, None)
     assert plan.finalize.is_needed and plan.finalize.partitions == ("dt=1", "dt=2", "dt=3") and not plan.escalate.is_needed
-    assert plan.has_files and plan.needs_ray and plan.cpus > 0 and plan.gpus == 0
+    assert plan.has_files and plan.has_steps and plan.cpus > 0 and plan.gpus == 0
     assert not (logs.parent / "out").exists() and plan.manifest == Manifest()
     assert dict(plan.describe())["score"].startswith("30 rows in 3 files (3 new)")
 
@@ -81,7 +81,7 @@ def test_a_command_plans_only_its_own_steps(logs: Path) -> None:
     add_raw(logs, "dt=1", "dt=2")
     output = open_folder(str(logs.parent / "out"))
     plan = make_plan(JOB, None, output, RunOptions(command=Command.FINALIZE))
-    assert plan.selection is None and plan.finalize.partitions == ("dt=1", "dt=2") and plan.needs_ray
+    assert plan.selection is None and plan.finalize.partitions == ("dt=1", "dt=2") and plan.has_steps
     write_logs(logs.parent / "out" / "scored" / "dt=1" / "a.parquet", example_rows(1))
     plan = make_plan(CASCADE, None, output, RunOptions(command=Command.ESCALATE))
     assert plan.escalate.is_needed and not plan.finalize.is_needed
@@ -94,7 +94,7 @@ def test_nothing_to_do_needs_no_ray(logs: Path) -> None:
     begin(plan_run(logs), scored=3)
     add_raw(logs, "dt=1", "dt=2", "dt=3")
     plan = plan_run(logs)
-    assert selected_paths(plan) == [] and not plan.has_files and not plan.finalize.is_needed and not plan.needs_ray
+    assert selected_paths(plan) == [] and not plan.has_files and not plan.finalize.is_needed and not plan.has_steps
     assert dict(plan.describe())["skip"].startswith("30 rows in 3 files")
 
 

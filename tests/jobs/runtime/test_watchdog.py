@@ -49,7 +49,9 @@ with dog.watch():
 
 
 def test_the_clock_of_an_ended_process_ends_although_a_fork_keeps_its_input_open() -> None:
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=120, check=True
+    )
     assert (done.stdout, done.stderr) == ("b''\n", "")  # the clock wrote nothing
 
 

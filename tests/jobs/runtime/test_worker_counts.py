@@ -30,17 +30,14 @@ def rows(*sentences: int | None, prompts: int | None = None) -> pa.Table:
     return pa.table({"row_key": range(len(sentences)), "sentences": spans, "usage": pa.array(use, pa.list_(USAGE))})
 
 
-class FakeBoard:
-    """Handle of a board that records the reports."""
+class FakeBoard(CountsBoard):
+    """Board that records the reports."""
 
     def __init__(self, fails: bool = False) -> None:
+        super().__init__(0)
         self.fails, self.reports = fails, list[tuple[Any, ...]]()
 
-    @property
-    def report(self) -> Any:
-        return self
-
-    def remote(self, *values: Any) -> None:
+    def report(self, *values: Any) -> None:
         if self.fails:
             raise ConnectionError("gone")
         self.reports.append(values)

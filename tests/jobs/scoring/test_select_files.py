@@ -18,11 +18,11 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import describe_no_match, parse_conditions
 from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
-from ragassay.jobs.scoring.datasource import stop_at_deadline
 from ragassay.jobs.scoring.order import ScoringOrder
 from ragassay.jobs.scoring.row_sample import filter_sample, find_sample_keys, is_in_sample
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.jobs.scoring.select_files import ScoringScope, apply_budget, count_deferred
+from ragassay.jobs.scoring.source import stop_at_deadline
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, read_rows

@@ -90,10 +90,10 @@ def test_attack_a_threshold_of_another_scale_is_refused(aggregate: dict[str, Any
 
 
 def test_a_missing_calibration_is_an_error_before_anything_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(*_: Any) -> None:
+    def start(*_: Any, **__: Any) -> None:
         raise AssertionError("work started")
 
-    monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", start)
+    monkeypatch.setattr("ragassay.jobs.run.commands.open_session", start)
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(4))
     job = make_job(merged(NOVELTY, {"verdict": {"calibration": str(tmp_path / "none.json")}}))
     with raises("calibration.missing"):

@@ -1,8 +1,7 @@
-"""Read the rows of the input that are not committed, as a Ray datasource."""
+"""Read the rows of the input that are not committed."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +9,8 @@ import pyarrow as pa
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.input import read_logs
 from ragassay.jobs.runtime.clean_output import clean_items
+from ragassay.jobs.runtime.source import Part, Source
+from ragassay.jobs.runtime.tasks import Task, share
 from ragassay.jobs.scoring.checkpoint import remove_committed
 from ragassay.jobs.scoring.context_order import cluster_by_context
 from ragassay.jobs.scoring.row_sample import filter_sample
@@ -22,28 +23,24 @@ MAX_TASKS = 64
 """Maximum read tasks per file: enough to read a huge file in parallel."""
 
 
-def make_datasource(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, RowSet]]) -> Any:
-    """Make a Ray datasource over the selected rows that are not committed.
+def make_source(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, RowSet]]) -> Source:
+    """Make a source of the selected rows that are not committed.
 
     Args:
         job: The job.
         selection: The files and rows to score.
         groups: Open row groups, as `find_open_groups` returns them. A read task reads neighboring groups of one file.
     """
-    import ray
-    from ray.data.block import BlockMetadata
-    from ray.data.datasource import Datasource, ReadTask
-
     redaction = make_redaction(job.input.redact)
-    # Ray sends a read task with everything that it refers to; `selection` refers to all files.
+    # A part is sent to a worker with everything that it refers to; `selection` refers to all files.
     files, deadline, fs, passthrough = selection.files, selection.deadline, selection.logs.fs, selection.logs.passthrough
     parts = [
-        (number, part, _put(RowSet().union(*(groups[number][group] for group in part))))
+        (number, part, _share(RowSet().union(*(groups[number][group] for group in part))))
         for number in groups
         for part in _divide(list(groups[number]))
     ]
 
-    def read_task(number: int, part: Sequence[int], committed: Any, limit: int | None) -> Any:
+    def make_part(number: int, part: Sequence[int], committed: Task[RowSet] | None) -> Part:
         file = files[number]
         cut_at, share = selection.cut_at.get(number), selection.shares.get(number, 1.0)
 
@@ -52,7 +49,7 @@ def make_datasource(job: Job, selection: Selection, groups: Mapping[int, Mapping
             if cut_at is not None:
                 tables = _before(tables, number << 32 | cut_at)
             if committed is not None:
-                tables = remove_committed(tables, ray.get(committed))
+                tables = remove_committed(tables, committed.result())
             if share < 1:
                 tables = filter_sample(tables, share)
             if deadline is not None:
@@ -63,22 +60,10 @@ def make_datasource(job: Job, selection: Selection, groups: Mapping[int, Mapping
                 cluster_by_context(tables, job.runtime.context_order_mib) if job.runtime.context_order_mib else tables
             )
 
-        metadata = BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None)
-        return ReadTask(read, metadata, per_task_row_limit=limit)
+        return Part(read, file.uri, size=file.size)
 
-    class LogsSource(Datasource):  # type: ignore[misc]
-        schema = logs_schema(passthrough)
-        rows = selection.rows
-
-        def estimate_inmemory_data_size(self) -> int | None:
-            return sum(files[number].size for number in groups)
-
-        def get_read_tasks(
-            self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
-        ) -> list[Any]:
-            return [read_task(*part, per_task_row_limit) for part in parts]
-
-    return LogsSource()
+    size = sum(files[number].size for number in groups)
+    return Source(logs_schema(passthrough), [make_part(*part) for part in parts], selection.rows, size)
 
 
 def stop_at_deadline(tables: Iterable[pa.Table], deadline: float) -> Iterator[pa.Table]:
@@ -101,11 +86,9 @@ def _before(tables: Iterable[pa.Table], end: int) -> Iterator[pa.Table]:
         return
 
 
-def _put(committed: RowSet) -> Any:
-    """Put a set into Ray's object store, because read tasks must be small. None for an empty set."""
-    import ray
-
-    return ray.put(committed) if committed else None
+def _share(committed: RowSet) -> Task[RowSet] | None:
+    """Share a set with the parts, which must be small. None for an empty set."""
+    return share(committed) if committed else None
 
 
 def _divide(groups: Sequence[int]) -> list[Sequence[int]]:
