@@ -53,7 +53,9 @@ FILES = ("vllm/engine/arg_utils.py", "vllm/entrypoints/llm.py", "vllm/sampling_p
 
 def test_arguments_exist_in_the_installed_vllm() -> None:
     spec = find_spec("vllm")
-    assert spec and spec.submodule_search_locations
+    if spec is None:
+        pytest.skip("needs vllm")
+    assert spec.submodule_search_locations
     root = Path(spec.submodule_search_locations[0]).parent
     assert not find_unknown_arguments(*((root / name).read_text() for name in FILES))
 

@@ -7,31 +7,25 @@ from dataclasses import dataclass, field
 from rich.console import Console
 
 from ragassay.jobs.progress.bar_state import Bar
-from ragassay.jobs.progress.counts import Board, Counts, Phase, open_board
+from ragassay.jobs.progress.counts import Board, Counts, Phase
 from ragassay.jobs.progress.show import show_progress
 from ragassay.pipeline.stages.stage import Stage
 
 
 @contextmanager
-def show_stages(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[Board]:
+def show_stages(stages: Sequence[Stage], rows: int, committed: int, board: Board, console: Console) -> Iterator[None]:
     """Show the progress of a block that runs stages.
 
     Args:
         stages: The stages, in order; the first one determines the number of sentences per row.
         rows: Rows to do, including the committed ones.
         committed: Rows that an earlier, interrupted run has committed; this run does not process them.
+        board: The board to which the workers of the stages report.
         console: Where to show it; see `progress.show`.
-
-    Yields:
-        The board to which the workers of the stages report.
     """
     stage_progress = StageProgress(stages, rows, committed)
-
-    def look() -> list[Bar]:
-        return stage_progress.make_bars(board.sum_stages())
-
-    with open_board(len(stages)) as board, show_progress(look, console):
-        yield board
+    with show_progress(lambda: stage_progress.make_bars(board.sum_stages()), console):
+        yield
         stage_progress.is_finished = True
 
 

@@ -5,6 +5,7 @@ from rich.console import Console
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.progress.stages import show_stages
 from ragassay.jobs.progress.task import task
+from ragassay.jobs.runtime.board import open_board
 from ragassay.jobs.runtime.dataflow import run_dataflow
 from ragassay.jobs.runtime.sink import Sink
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, find_open_groups
@@ -36,7 +37,10 @@ def score_files(job: Job, selection: Selection, output: Folder, committed: int, 
     if any(groups.values()):
         sink = Sink(output, "raw", logs.partition_keys, raw_schema(select_passthrough(job.output, logs)), CHECKPOINT)
         run_stages = [*make_stages(job, frequencies), *make_drop_stages(job.output, logs)]
-        with show_stages(run_stages, selection.rows, committed, console) as board:
+        with (
+            open_board(len(run_stages)) as board,
+            show_stages(run_stages, selection.rows, committed, board, console),
+        ):
             run_dataflow(
                 make_source(job, selection, groups), run_stages, sink, job.runtime.block_mib, board, selection.deadline
             )

@@ -16,6 +16,7 @@ from ragassay.jobs.output.sidecar_dataset import open_escalations
 from ragassay.jobs.output.snapshot import judged_id
 from ragassay.jobs.progress.stages import show_stages
 from ragassay.jobs.progress.task import advance, expect, task
+from ragassay.jobs.runtime.board import open_board
 from ragassay.jobs.runtime.dataflow import run_dataflow
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.runtime.tasks import make_task
@@ -147,7 +148,7 @@ def ask_judge(job: Job, output: Folder, run_id: str, unanswered: Mapping[DataFil
     sink = open_escalations(output).make_sink(list(partition_keys.values()), schema)
     block_mib = min(job.runtime.block_mib, SERVED_BLOCK_MIB) if policy.judge.engine.IS_SERVED else job.runtime.block_mib
     stages = make_judge_stages(job, policy, run_id)
-    with show_stages(stages, rows, 0, console) as board:
+    with open_board(len(stages)) as board, show_stages(stages, rows, 0, board, console):
         run_dataflow(make_row_source(output, unanswered, partition_keys), stages, sink, block_mib, board)
     drop_superseded(output)
 

@@ -19,8 +19,8 @@ from ragassay.jobs.output.lock import lock_output
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sidecar_dataset import open_explanations
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
-from ragassay.jobs.progress.counts import open_board
 from ragassay.jobs.progress.task import task
+from ragassay.jobs.runtime.board import open_board
 from ragassay.jobs.runtime.dataflow import run_dataflow
 from ragassay.jobs.runtime.engine_packages import require_engines
 from ragassay.jobs.runtime.resources import compute_needed_resources

@@ -13,7 +13,8 @@ GOOD = example_rows(2)
 
 def fails(code: str, *args: str | Path) -> str:
     result = CliRunner().invoke(app, [str(a) for a in args])
-    assert result.exit_code == 1, result.output
+    print(result.output)  # whole, unlike in the message of an assertion
+    assert result.exit_code == 1
     assert "Traceback" not in result.output
     assert f"\nerror[{code}]: " in f"\n{result.output}", "on a slow machine, a line of progress may precede it"
     return result.output

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, Manifest, PartitionVerdicts, Run
 from tests.conftest import example_rows, write_logs
+from tests.job_settings import merged
 from tests.jobs.scoring.test_checkpoint import commit
 
 JOB = make_job({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
@@ -60,6 +62,29 @@ def begin(plan: RunPlan, scored: int = 0) -> Manifest:
 def add_raw(logs: Path, *partitions: str) -> None:
     for partition in partitions:
         write_logs(logs.parent / "out" / "raw" / partition / "a.parquet", example_rows(1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_local"),
+    [
+        ({}, True),
+        ({"runtime": {"local_rows": 3 * ROWS}}, True),
+        ({"runtime": {"local_rows": 3 * ROWS - 1}}, False),
+        ({"runtime": {"local_rows": 0}}, False),
+        ({"runtime": {"ray_address": "auto"}}, False),
+        ({"members": {"slms": [{"name": "m"}]}}, True),
+        ({"members": {"slms": [{"name": "m", "replicas": {"max": 2}}]}}, False),
+        ({"members": {"slms": [{"name": "m", "replicas": {"num_gpus": 1}}]}}, False),
+        ({"members": {"slms": [{"name": "m"}, {"name": "n"}]}}, False),
+        ({"escalation": {"judge": {"name": "larger"}, "share": 0.1}}, False),
+    ],
+)
+def test_small_runs_of_one_engine_need_no_ray(
+    logs: Path, settings: dict[str, Any], is_local: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragassay.jobs.runtime.session._is_ray_running", lambda: False)
+    job = make_job(merged({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}}, settings))
+    assert plan_run(logs, job=job).is_local is is_local
 
 
 def test_the_plan_of_a_new_output_scores_every_file_and_writes_nothing(logs: Path) -> None:
