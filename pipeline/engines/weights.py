@@ -137,7 +137,7 @@ def _fetch_wheel(requirement: str, folder: Path) -> None:
 
 
 def _find_installer() -> list[str] | None:
-    """Find a command that installs wheels: this environment's pip, else uv, else any pip, because the wheels fit every Python."""
+    """Find a command that installs wheels: this environment's pip, uv, or any pip, because these wheels fit every Python."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install"]
     if uv := shutil.which("uv"):
