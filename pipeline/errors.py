@@ -148,6 +148,11 @@ LIBRARY_MISSING = Message(
     "{owner} needs the system library {library}, not found here: install the package {package} (on Debian and Ubuntu: apt-get "
     "install {package})",
 )
+OTHER_BUILD = Message(
+    "install.other-build",
+    "{owner} can't run here: torchvision {torchvision} was not built for torch {torch}, and transformers fails on it. No model of "
+    "ours uses it: pip uninstall torchvision",
+)
 BROKEN_PLUGIN = Message(
     "plugin.broken",
     "plug-in {name!r} of the package {package} ({group}) can't be loaded: {reason}. Fix or uninstall the package",

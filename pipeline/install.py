@@ -60,12 +60,15 @@ def require_packages(modules: Collection[str], owner: str, extra: str | None = N
         extra: Extra to name; None names that of the first missing module.
 
     Raises:
-        InstallError: A module is missing, or a system library that vLLM for CPUs needs.
+        InstallError: A module is missing, or a system library that vLLM for CPUs needs, or torchvision is of another build.
     """
     missing = [module for module in modules if not is_installed(module)]
     if missing:
         raise _missing(missing, owner, extra or EXTRAS[missing[0]])
-    if "vllm" in modules and _is_distribution(_CPU_VLLM) and not _can_load(_NUMA):
+    torch, torchvision = _find_version("torch"), _find_version("torchvision")
+    if not {"vllm", "transformers"}.isdisjoint(modules) and "+cpu" in torch and torchvision and "+" not in torchvision:
+        raise InstallError(errors.OTHER_BUILD, owner=owner, torch=torch, torchvision=torchvision)
+    if "vllm" in modules and _find_version(_CPU_VLLM) and not _can_load(_NUMA):
         raise InstallError(errors.LIBRARY_MISSING, owner=owner, library=_NUMA, package="libnuma1")
 
 
@@ -85,10 +88,11 @@ def import_package(name: str, owner: str) -> Any:
         raise _missing([error.name or name], owner, EXTRAS[name.partition(".")[0]]) from error
 
 
-def _is_distribution(name: str) -> bool:
+def _find_version(distribution: str) -> str:
+    """Return the version of an installed distribution; an empty text if it is not installed."""
     with suppress(PackageNotFoundError):
-        return bool(version(name))
-    return False
+        return version(distribution)
+    return ""
 
 
 def _can_load(library: str) -> bool:

