@@ -150,8 +150,8 @@ LIBRARY_MISSING = Message(
 )
 OTHER_BUILD = Message(
     "install.other-build",
-    "{owner} can't run here: torchvision {torchvision} was not built for torch {torch}, and transformers fails on it. No model of "
-    "ours uses it: pip uninstall torchvision",
+    "{owner} can't run here: {packages} were not built for torch {torch}, and transformers fails on them. Nothing uses them: pip "
+    "uninstall {packages}",
 )
 BROKEN_PLUGIN = Message(
     "plugin.broken",

@@ -60,14 +60,14 @@ def require_packages(modules: Collection[str], owner: str, extra: str | None = N
         extra: Extra to name; None names that of the first missing module.
 
     Raises:
-        InstallError: A module is missing, or a system library that vLLM for CPUs needs, or torchvision is of another build.
+        InstallError: A module is missing, or a system library that vLLM for CPUs needs, or torchvision or torchaudio
+            is of another build.
     """
     missing = [module for module in modules if not is_installed(module)]
     if missing:
         raise _missing(missing, owner, extra or EXTRAS[missing[0]])
-    torch, torchvision = _find_version("torch"), _find_version("torchvision")
-    if not {"vllm", "transformers"}.isdisjoint(modules) and "+cpu" in torch and torchvision and "+" not in torchvision:
-        raise InstallError(errors.OTHER_BUILD, owner=owner, torch=torch, torchvision=torchvision)
+    if not {"vllm", "transformers"}.isdisjoint(modules):
+        _check_builds(owner)
     if "vllm" in modules and _find_version(_CPU_VLLM) and not _can_load(_NUMA):
         raise InstallError(errors.LIBRARY_MISSING, owner=owner, library=_NUMA, package="libnuma1")
 
@@ -86,6 +86,15 @@ def import_package(name: str, owner: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise _missing([error.name or name], owner, EXTRAS[name.partition(".")[0]]) from error
+
+
+def _check_builds(owner: str) -> None:
+    """Refuse companions of PyTorch for CUDA beside PyTorch for CPUs: transformers imports them, and fails."""
+    torch = _find_version("torch")
+    companions = {package: _find_version(package) for package in ("torchvision", "torchaudio")}
+    wrong = [package for package, build in companions.items() if build and "+" not in build]
+    if "+cpu" in torch and wrong:
+        raise InstallError(errors.OTHER_BUILD, owner=owner, torch=torch, packages=" ".join(wrong))
 
 
 def _find_version(distribution: str) -> str:

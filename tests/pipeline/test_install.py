@@ -66,14 +66,14 @@ def test_a_missing_system_library_is_named(tmp_path: Path, monkeypatch: pytest.M
     require_packages(["vllm"], "Model 'facts'")
 
 
-def test_a_torchvision_of_another_build_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_companions_of_torch_of_another_build_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"torch": "2.13.0+cpu", "torchvision": "0.28.0"}
     monkeypatch.setattr(install, "is_installed", lambda module: True)
     monkeypatch.setattr(install, "_find_version", lambda name: versions.get(name, ""))
     for modules in (["vllm"], ["torch", "transformers"]):
         with raises("install.other-build") as error:
             require_packages(modules, "Model 'facts'")
-        assert error.value.fields == {"owner": "Model 'facts'", "torch": "2.13.0+cpu", "torchvision": "0.28.0"}
+        assert error.value.fields == {"owner": "Model 'facts'", "torch": "2.13.0+cpu", "packages": "torchvision"}
     require_packages(["torch"], "Model 'facts'")
     for right in ({"torchvision": "0.28.0+cpu"}, {"torchvision": ""}, {"torch": "2.13.0"}):
         versions.update({"torch": "2.13.0+cpu", "torchvision": "0.28.0"} | right)
