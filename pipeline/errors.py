@@ -150,8 +150,8 @@ LIBRARY_MISSING = Message(
 )
 OTHER_BUILD = Message(
     "install.other-build",
-    "{owner} can't run here: {packages} were not built for torch {torch}, and transformers fails on them. Nothing uses them: pip "
-    "uninstall {packages}",
+    "{owner} can't run here: transformers fails on {packages}, made for another build of torch than {torch}. Nothing needs it: "
+    "pip uninstall {packages}",
 )
 BROKEN_PLUGIN = Message(
     "plugin.broken",
