@@ -60,7 +60,7 @@ def require_packages(modules: Collection[str], owner: str, extra: str | None = N
         extra: Extra to name; None names that of the first missing module.
 
     Raises:
-        InstallError: A module is missing, or a system library that vLLM for CPUs needs, or torchvision or torchaudio
+        InstallError: A module is missing, or a system library that vLLM for CPUs needs, or a companion of PyTorch
             is of another build.
     """
     missing = [module for module in modules if not is_installed(module)]
@@ -91,7 +91,7 @@ def import_package(name: str, owner: str) -> Any:
 def _check_builds(owner: str) -> None:
     """Refuse companions of PyTorch for CUDA beside PyTorch for CPUs: transformers imports them, and fails."""
     torch = _find_version("torch")
-    companions = {package: _find_version(package) for package in ("torchvision", "torchaudio")}
+    companions = {package: _find_version(package) for package in ("torchvision", "torchaudio", "torchcodec")}
     wrong = [package for package, build in companions.items() if build and "+" not in build]
     if "+cpu" in torch and wrong:
         raise InstallError(errors.OTHER_BUILD, owner=owner, torch=torch, packages=" ".join(wrong))
