@@ -27,7 +27,10 @@ def write_columns(path: Path, **columns: pa.Array) -> Path:
     rows = len(next(iter(columns.values())))
     table = pa.table({name: values * rows for name, values in BASE.items() if name not in columns} | columns)
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path)
+    try:
+        pq.write_table(table, path)
+    except pa.ArrowNotImplementedError as error:  # an older pyarrow
+        pytest.skip(str(error))
     return path
 
 

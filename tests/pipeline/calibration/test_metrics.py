@@ -89,6 +89,7 @@ def test_metrics_of_a_resample_equal_those_of_scikit_learn_with_weights(rows: tu
             assert values[name][i] == pytest.approx(repeated[name].value)
 
 
+@pytest.mark.skipif(not hasattr(metrics, "confusion_matrix_at_thresholds"), reason="needs scikit-learn 1.8")
 @given(scored_rows())
 def test_counts_equal_the_confusion_matrix_of_scikit_learn(rows: tuple[np.ndarray, np.ndarray]) -> None:
     scores, supported = rows
