@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from rich.console import Console
 
 from ragassay.jobs.config.runtime import RuntimeConfig
+from ragassay.jobs.display.library_log import report_crash
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.runtime.tasks import local_session
@@ -39,7 +40,7 @@ def open_session(
         RagassayError: See `ray_session`.
     """
     if local:
-        with local_session():
+        with report_crash(), local_session():  # an engine may crash this process
             yield
         return
     with ExitStack() as stack:

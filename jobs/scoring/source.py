@@ -42,7 +42,7 @@ def make_source(job: Job, selection: Selection, groups: Mapping[int, Mapping[int
 
     def make_part(number: int, part: Sequence[int], committed: Task[RowSet] | None) -> Part:
         file = files[number]
-        cut_at, share = selection.cut_at.get(number), selection.shares.get(number, 1.0)
+        cut_at, sampled = selection.cut_at.get(number), selection.shares.get(number, 1.0)
 
         def read() -> Iterator[pa.Table]:
             tables = read_logs(fs, file, number, part, job.input.columns, passthrough, job.input.skips_bad_files)
@@ -50,8 +50,8 @@ def make_source(job: Job, selection: Selection, groups: Mapping[int, Mapping[int
                 tables = _before(tables, number << 32 | cut_at)
             if committed is not None:
                 tables = remove_committed(tables, committed.result())
-            if share < 1:
-                tables = filter_sample(tables, share)
+            if sampled < 1:
+                tables = filter_sample(tables, sampled)
             if deadline is not None:
                 tables = stop_at_deadline(tables, deadline)
             if redaction is not None:
