@@ -2,17 +2,17 @@
 
 from ragassay.jobs.storage.folder import Folder
 
-COMMITTED_SUFFIX, _PENDING_SUFFIX = ".parquet", ".pending.parquet"  # pending names end with both
+COMMITTED_SUFFIX, PENDING_SUFFIX = ".parquet", ".pending.parquet"  # pending names end with both
 
 
 def list_committed_files(output: Folder, checkpoint: str) -> list[str]:
     """List the checkpoint files of committed rows."""
-    return [path for path in _list_checkpoint_files(output, checkpoint) if not path.endswith(_PENDING_SUFFIX)]
+    return [path for path in _list_checkpoint_files(output, checkpoint) if not path.endswith(PENDING_SUFFIX)]
 
 
 def has_pending(output: Folder, checkpoint: str) -> bool:
     """Return whether a commit was started and not completed, so that the dataset may contain rows that are not committed."""
-    return any(path.endswith(_PENDING_SUFFIX) for path in _list_checkpoint_files(output, checkpoint))
+    return any(path.endswith(PENDING_SUFFIX) for path in _list_checkpoint_files(output, checkpoint))
 
 
 def discard_pending(output: Folder, checkpoint: str, dataset: str) -> None:
@@ -27,13 +27,13 @@ def discard_pending(output: Folder, checkpoint: str, dataset: str) -> None:
         dataset: Folder in it with the data.
     """
     paths = _list_checkpoint_files(output, checkpoint)
-    pending = [path for path in paths if path.endswith(_PENDING_SUFFIX)]
+    pending = [path for path in paths if path.endswith(PENDING_SUFFIX)]
     if not pending:
         return
-    for path in {path.removesuffix(_PENDING_SUFFIX) + COMMITTED_SUFFIX for path in pending} & set(paths):
+    for path in {path.removesuffix(PENDING_SUFFIX) + COMMITTED_SUFFIX for path in pending} & set(paths):
         output.fs.delete_file(path)
     # A data file has the same name, followed by a number.
-    names = tuple(path.rpartition("/")[2].removesuffix(_PENDING_SUFFIX) + "-" for path in pending)
+    names = tuple(path.rpartition("/")[2].removesuffix(PENDING_SUFFIX) + "-" for path in pending)
     for info in output.list(dataset, ".parquet"):
         if info.base_name.startswith(names):
             output.fs.delete_file(info.path)
@@ -47,7 +47,7 @@ def delete_pending_markers(output: Folder, checkpoint: str) -> None:
     delete data.
     """
     for path in _list_checkpoint_files(output, checkpoint):
-        if path.endswith(_PENDING_SUFFIX):
+        if path.endswith(PENDING_SUFFIX):
             output.fs.delete_file(path)
 
 

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ragassay.jobs.output.commits import COMMITTED_SUFFIX, PENDING_SUFFIX
 from ragassay.jobs.progress.counts import CountsBoard
 from ragassay.jobs.runtime.sink import Sink
 from ragassay.jobs.runtime.source import Source
@@ -35,16 +36,22 @@ def run_local_dataflow(
 
 
 def commit(block: pa.Table, sink: Sink, name: str) -> None:
-    """Write rows and then their keys, in the files in which Ray Data writes them."""
-    keys = sink.output.path(f"{sink.checkpoint}/{name}.parquet")
-    sink.output.fs.create_dir(sink.output.path(sink.checkpoint), recursive=True)
+    """Write the rows of a block and commit them, in the same steps and files as Ray Data.
+
+    First their keys in a pending file, then the rows, then the pending file gets its final name. `discard_pending` deletes what
+    a killed process has left.
+    """
+    output = sink.output
+    output.fs.create_dir(output.path(sink.checkpoint), recursive=True)
+    pending, committed = (output.path(f"{sink.checkpoint}/{name}{suffix}") for suffix in (PENDING_SUFFIX, COMMITTED_SUFFIX))
+    pq.write_table(block.select(["row_key"]), pending, filesystem=output.fs)
     pq.write_to_dataset(
         block,
-        sink.output.path(sink.name),
-        filesystem=sink.output.fs,
+        output.path(sink.name),
+        filesystem=output.fs,
         partition_cols=list(sink.partition_keys) or None,
         basename_template=f"{name}-{{i}}.parquet",
         existing_data_behavior="overwrite_or_ignore",
         compression="zstd",
     )
-    pq.write_table(block.select(["row_key"]), keys, filesystem=sink.output.fs)
+    output.fs.move(pending, committed)

@@ -41,7 +41,12 @@ def list_ids(rows: int) -> set[str]:
 
 def write_detector_job(folder: Path, **settings: Any) -> Path:
     """Write a job file without an SLM for `write_two_days`."""
-    return write_job(folder / "job.yaml", settings, members={"slms": [], "detectors": DETECTORS}, runtime={"block_mib": 0.01})
+    return write_job(
+        folder / "job.yaml",
+        settings,
+        members={"slms": [], "detectors": DETECTORS},
+        runtime={"block_mib": 0.01, "local_rows": 0},
+    )
 
 
 @dataclass

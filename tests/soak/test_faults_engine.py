@@ -38,7 +38,7 @@ class FaultyJob:
             "max_model_len": 1024,
             "replicas": {"hang_minutes": HANG_MINUTES, "restarts": restarts},
         }
-        job = write_job(self.folder / "job.yaml", members={"slms": [slm]}, runtime={"block_mib": 0.01})
+        job = write_job(self.folder / "job.yaml", members={"slms": [slm]}, runtime={"block_mib": 0.01, "local_rows": 0})
         return ("run", self.logs, self.folder / "out", "--config", job)
 
     def rows(self) -> list[str]:

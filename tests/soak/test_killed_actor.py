@@ -30,7 +30,7 @@ def test_a_killed_actor_is_restarted_and_its_rows_are_scored_once(serve: Serve, 
     engine = {"kind": "server", "base_url": serve(reply).url, "concurrency": 2}
     slm = {"name": "judge", "model": "m", "prompt": "{{ context | join }} {{ sentence }} Yes or No?", "engine": engine}
     logs = write_logs(tmp_path / "logs" / "a.parquet", example_rows(ROWS), row_group_size=10)
-    job = write_job(tmp_path / "job.yaml", members={"slms": [slm]}, runtime={"block_mib": 0.002})
+    job = write_job(tmp_path / "job.yaml", members={"slms": [slm]}, runtime={"block_mib": 0.002, "local_rows": 0})
     run = start("run", logs.parent, tmp_path / "out", "--config", job, log=tmp_path / "run.log")
     wait_for(lambda: len(prompts) > ROWS, run)
     (actor,) = [p for p in psutil.Process(run.pid).children(recursive=True) if "StageActor" in " ".join(p.cmdline())]

@@ -3,7 +3,10 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
@@ -11,6 +14,7 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.run import run_job
 from ragassay.jobs.runtime import local_dataflow
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
+from ragassay.jobs.runtime.sink import Sink
 from ragassay.jobs.runtime.tasks import is_local, local_session, make_task, share
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, write_logs
@@ -75,22 +79,33 @@ print({{"ray", "torch", "vllm"}} & sys.modules.keys())
     assert done.stdout == "set()\n" and len(read_rows(tmp_path / "out")) == 30
 
 
-def test_an_interrupted_run_resumes_with_the_rows_that_are_not_committed(
-    no_ray: None, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["keys", "rows", "commit"])
+def test_a_killed_run_resumes_with_the_rows_that_are_not_committed(
+    step: str, no_ray: None, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit, committed = local_dataflow.commit, list[int]()
+    """The process ends in the second block: before, within or after the write of its rows."""
+    write_to_dataset, commit, blocks = pq.write_to_dataset, local_dataflow.commit, list[int]()
 
-    def commit_once(block: object, sink: object, name: str) -> None:
-        if committed:
+    def write_half(block: pa.Table, *arguments: Any, **options: Any) -> None:
+        if blocks and step == "keys":
             raise KeyboardInterrupt
-        commit(block, sink, name)  # type: ignore[arg-type]
-        committed.append(block.num_rows)  # type: ignore[attr-defined]
+        write_to_dataset(block, *arguments, **options)
+        if blocks:
+            (path,) = (tmp_path / "out" / "raw").glob(f"*/{options['basename_template'].format(i=0)}")
+            if step == "rows":
+                path.write_bytes(path.read_bytes()[:-20])
+            raise KeyboardInterrupt
+
+    def commit_counted(block: pa.Table, sink: Sink, name: str) -> None:
+        commit(block, sink, name)
+        blocks.append(block.num_rows)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(local_dataflow, "commit", commit_once)
+        patch.setattr(pq, "write_to_dataset", write_half)
+        patch.setattr(local_dataflow, "commit", commit_counted)
         run(logs, tmp_path / "out")
     resumed, whole = run(logs, tmp_path / "out"), run(logs, tmp_path / "whole")
-    assert committed == [10] and resumed.rows["scored"] == whole.rows["scored"] == 30
+    assert blocks == [10] and resumed.rows["scored"] == whole.rows["scored"] == 30
     columns = ("row_key", "score", "verdict", "sentences")
     rows, expected = ([{name: row[name] for name in columns} for row in read_rows(tmp_path / out)] for out in ("out", "whole"))
     assert sorted(rows, key=lambda row: row["row_key"]) == sorted(expected, key=lambda row: row["row_key"])
