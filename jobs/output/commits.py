@@ -1,8 +1,7 @@
 """Read and clean up the files in which Ray Data commits the rows of a plan by `row_key`."""
 
+from ragassay.jobs.runtime.sink import COMMITTED_SUFFIX, PENDING_SUFFIX
 from ragassay.jobs.storage.folder import Folder
-
-COMMITTED_SUFFIX, PENDING_SUFFIX = ".parquet", ".pending.parquet"  # pending names end with both
 
 
 def list_committed_files(output: Folder, checkpoint: str) -> list[str]:

@@ -6,9 +6,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragassay.jobs.output.commits import COMMITTED_SUFFIX, PENDING_SUFFIX
 from ragassay.jobs.progress.counts import CountsBoard
-from ragassay.jobs.runtime.sink import Sink
+from ragassay.jobs.runtime.sink import COMMITTED_SUFFIX, PENDING_SUFFIX, Sink
 from ragassay.jobs.runtime.source import Source
 from ragassay.jobs.runtime.stage_actor import StageActor
 from ragassay.pipeline.listener import set_listener

@@ -7,6 +7,9 @@ import pyarrow as pa
 
 from ragassay.jobs.storage.folder import Folder
 
+COMMITTED_SUFFIX, PENDING_SUFFIX = ".parquet", ".pending.parquet"
+"""Ends of the names of checkpoint files: of committed rows, and of rows that are being written, which end with both."""
+
 
 @dataclass(frozen=True)
 class Sink:

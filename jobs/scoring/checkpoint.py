@@ -11,9 +11,10 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, list_row_group_sizes
-from ragassay.jobs.output.commits import COMMITTED_SUFFIX, list_committed_files
+from ragassay.jobs.output.commits import list_committed_files
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.partitions import list_partition_files as raw_files
+from ragassay.jobs.runtime.sink import COMMITTED_SUFFIX
 from ragassay.jobs.scoring.row_set import RowSet, add_keys, contains_keys, list_files, slice_rows
 from ragassay.jobs.storage.folder import READER_THREADS, Folder, open_atomic, read_table
 from ragassay.pipeline.arrays import Ints
