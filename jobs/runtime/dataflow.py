@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
+from ragassay.jobs.runtime.clean_output import clean_errors, clean_items
 from ragassay.jobs.runtime.deaths import explain_death
 from ragassay.jobs.runtime.local_dataflow import run_local_dataflow
 from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS, choose_light_cpus, sum_max_pool_cpus, sum_min_pool_cpus
@@ -19,9 +20,6 @@ BLOCKS_PER_WORKER = 8
 
 Without a limit, readers fill half of Ray's memory.
 """
-
-FEW_ROWS = 100
-"""Rows that fit into one block of a small input."""
 
 MIN_IN_FLIGHT_MIB = 256
 """MiB of blocks that may always be in progress."""
@@ -57,8 +55,11 @@ def run_dataflow(
         RagassayError: A stage raised it, see `ray_session.find_own_error`; or the stages do not fit together.
     """
     check_columns(stages, source.schema, sink.schema)
+    first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
+    deadlines = [deadline if number == first_pool else None for number in range(len(stages))]
     if is_local():
-        run_local_dataflow(source, stages, sink, board, deadline)
+        with clean_errors():
+            run_local_dataflow(source, stages, sink, board, deadlines)
         return
     import ray
     from ray.data import DataContext
@@ -68,11 +69,8 @@ def run_dataflow(
     _configure(context, stages, block_mib, cpus)
     context.checkpoint_config = _checkpoint_config(sink)
     light = choose_light_cpus(cpus - sum_max_pool_cpus(stages))
-    blocks = _count_few_blocks(source.rows, cpus)
-    dataset = ray.data.read_datasource(_make_datasource(source), num_cpus=light, override_num_blocks=blocks)
-    first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
-    for number, stage in enumerate(stages):
-        stage_deadline = deadline if number == first_pool else None
+    dataset = ray.data.read_datasource(_make_datasource(source), num_cpus=light)
+    for number, (stage, stage_deadline) in enumerate(zip(stages, deadlines, strict=True)):
         dataset = dataset.map_batches(**map_batches_options(stage, light, board, number, stage_deadline))
     try:
         dataset.write_parquet(
@@ -99,7 +97,7 @@ def _make_datasource(source: Source) -> Any:
 
     def make_task(part: Part, limit: int | None) -> Any:
         metadata = BlockMetadata(num_rows=part.rows, size_bytes=part.size, input_files=[part.path], exec_stats=None)
-        return ReadTask(part.read, metadata, per_task_row_limit=limit)
+        return ReadTask(lambda: clean_items(part.read()), metadata, per_task_row_limit=limit)
 
     class PartsSource(Datasource):  # type: ignore[misc]
         def estimate_inmemory_data_size(self) -> int | None:
@@ -111,17 +109,6 @@ def _make_datasource(source: Source) -> Any:
             return [make_task(part, per_task_row_limit) for part in source.parts]
 
     return PartsSource()
-
-
-def _count_few_blocks(rows: int | None, cpus: float) -> int | None:
-    """Count the blocks of few rows. None: Ray decides, and makes at least two blocks per CPU.
-
-    More blocks than needed make Ray start more workers, each of which imports the stages for seconds.
-    """
-    if rows is None:
-        return None
-    blocks = max(1, -(-rows // FEW_ROWS))
-    return blocks if blocks < 2 * cpus else None
 
 
 def _configure(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float) -> None:

@@ -15,10 +15,12 @@ from ragassay.pipeline.stages.stage import Stage
 
 
 def run_local_dataflow(
-    source: Source, stages: Sequence[Stage], sink: Sink, board: CountsBoard | None, deadline: float | None
+    source: Source, stages: Sequence[Stage], sink: Sink, board: CountsBoard | None, deadlines: Sequence[float | None]
 ) -> None:
-    """Run rows through stages; see `dataflow.run_dataflow`. Engines are loaded when the first rows reach them."""
-    first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
+    """Run rows through stages; see `dataflow.run_dataflow`. Engines are loaded when the first rows reach them.
+
+    `deadlines` has the deadline of each stage.
+    """
     actors: list[StageActor] = []
     write = uuid4().hex
     for number, part in enumerate(source.parts):
@@ -26,8 +28,7 @@ def run_local_dataflow(
             block = table
             for stage_number, stage in enumerate(stages):
                 if stage_number == len(actors):
-                    end = deadline if stage_number == first_pool else None
-                    actors.append(StageActor(stage, board, stage_number, end, in_worker=False))
+                    actors.append(StageActor(stage, board, stage_number, deadlines[stage_number], in_worker=False))
                 set_listener(actors[stage_number])
                 block = actors[stage_number](block)
             if block.num_rows:

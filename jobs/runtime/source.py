@@ -30,11 +30,9 @@ class Source:
     Attributes:
         schema: Schema of the rows.
         parts: The parts that are read one by one or at the same time.
-        rows: Number of rows, or None if few rows must not share a block: the rows of a block are committed together.
         size: Bytes of all files; None if the size is not known.
     """
 
     schema: pa.Schema
     parts: Sequence[Part]
-    rows: int | None = None
     size: int | None = None

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
-from ragassay.jobs.runtime.clean_output import clean_task
+from ragassay.jobs.runtime.clean_output import clean_errors, clean_task
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -48,7 +48,7 @@ def make_task(function: Callable[..., Result], num_cpus: float) -> Callable[...,
         Function that starts a task with arguments for `function`; an argument may be a task, whose result is passed on.
     """
     if is_local():
-        return lambda *arguments: _Done(function(*map(_resolve, arguments)))
+        return lambda *arguments: _Done(clean_errors()(function)(*map(_resolve, arguments)))
     import ray
 
     remote = ray.remote(num_cpus=num_cpus)(clean_task(function))

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.input import read_logs
-from ragassay.jobs.runtime.clean_output import clean_items
 from ragassay.jobs.runtime.source import Part, Source
 from ragassay.jobs.runtime.tasks import Task, share
 from ragassay.jobs.scoring.checkpoint import remove_committed
@@ -56,14 +55,12 @@ def make_source(job: Job, selection: Selection, groups: Mapping[int, Mapping[int
                 tables = stop_at_deadline(tables, deadline)
             if redaction is not None:
                 tables = (redact_rows(table, redaction) for table in tables)
-            return clean_items(
-                cluster_by_context(tables, job.runtime.context_order_mib) if job.runtime.context_order_mib else tables
-            )
+            return iter(cluster_by_context(tables, job.runtime.context_order_mib) if job.runtime.context_order_mib else tables)
 
         return Part(read, file.uri, size=file.size)
 
     size = sum(files[number].size for number in groups)
-    return Source(logs_schema(passthrough), [make_part(*part) for part in parts], selection.rows, size)
+    return Source(logs_schema(passthrough), [make_part(*part) for part in parts], size)
 
 
 def stop_at_deadline(tables: Iterable[pa.Table], deadline: float) -> Iterator[pa.Table]:

@@ -7,7 +7,6 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.output.scored_dataset import DataFile, read_rows_by_key
-from ragassay.jobs.runtime.clean_output import clean_items
 from ragassay.jobs.runtime.source import Part, Source
 from ragassay.jobs.runtime.tasks import share
 from ragassay.jobs.storage.folder import Folder
@@ -40,12 +39,11 @@ def make_row_source(output: Folder, keys_by_file: Mapping[DataFile, Ints], parti
 
     def make_part(file: DataFile, keys: Ints) -> Part:
         sorted_keys = share(np.sort(keys))
-        return Part(lambda: clean_items(_read_tables(fs, file, sorted_keys.result(), partition_keys)), file.path, len(keys))
+        return Part(lambda: _read_tables(fs, file, sorted_keys.result(), partition_keys), file.path, len(keys))
 
     schema = pa.schema(
         [*(scored.field(name) for name in READ_COLUMNS), *((name, pa.string()) for name in partition_keys.values())]
     )
-    # Without `rows`: each row is a paid answer of a larger model, which small blocks commit sooner.
     return Source(schema, [make_part(*item) for item in keys_by_file.items()])
 
 

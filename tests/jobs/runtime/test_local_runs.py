@@ -63,7 +63,7 @@ def test_tasks_on_ray_take_tasks_as_arguments(shared_ray_session: None) -> None:
     check_tasks()
 
 
-def test_a_small_run_imports_no_ray(logs: Path, tmp_path: Path) -> None:
+def test_a_small_run_imports_no_ray_and_leaves_the_callers_hooks(logs: Path, tmp_path: Path) -> None:
     code = f"""
 import sys
 from rich.console import Console
@@ -73,10 +73,10 @@ job = make_job({NOVELTY!r})
 run_job(job, {str(logs)!r}, {str(tmp_path / "out")!r}, Console(quiet=True))
 fit_job(job, {str(tmp_path / "out")!r}, Console(quiet=True))
 finalize_job(job, {str(tmp_path / "out")!r}, Console(quiet=True))
-print({{"ray", "torch", "vllm"}} & sys.modules.keys())
+print({{"ray", "torch", "vllm"}} & sys.modules.keys(), sys.excepthook is sys.__excepthook__)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == "set()\n" and len(read_rows(tmp_path / "out")) == 30
+    assert done.stdout == "set() True\n" and len(read_rows(tmp_path / "out")) == 30
 
 
 @pytest.mark.parametrize("step", ["keys", "rows", "commit"])
