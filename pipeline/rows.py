@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ragassay.pipeline.text.citations import find_cited_passages
 from ragassay.pipeline.text.claim import extract_claim
 from ragassay.schemas.columns import Status
 
@@ -29,6 +30,8 @@ class Row:
         sentences: The sentences as they are judged (`pipeline.text.claim`).
         keep_best: Number of top-ranked passages to keep if not all fit a window; None keeps all.
         passage_numbers: Number of each passage in the column `context`; () if they are the same.
+        cited_passages: For each sentence the indices in `context` of the passages that it cites by number; () for a sentence
+            without a citation (`pipeline.text.citations`).
     """
 
     question: str
@@ -37,6 +40,12 @@ class Row:
     sentences: list[str]
     keep_best: int | None = None
     passage_numbers: tuple[int, ...] = ()
+    cited_passages: tuple[tuple[int, ...], ...] = ()
+
+    def list_cited_passages(self, number: int) -> list[str]:
+        """Return the passages that a sentence cites; empty without a citation, and if there is no sentence of this number."""
+        cited = self.cited_passages[number] if number < len(self.cited_passages) else ()
+        return [self.context[index] for index in cited]
 
 
 def select_ok_rows(table: pa.Table, keep_best: int | None = None) -> tuple[list[int], list[Row]]:
@@ -58,11 +67,13 @@ def select_ok_rows(table: pa.Table, keep_best: int | None = None) -> tuple[list[
 def _make_row(row: Mapping[str, Any], keep_best: int | None) -> Row:
     context, order = row["context"], row["passage_order"]
     numbers = tuple(i for i in (range(len(context)) if order is None else order) if context[i])
+    sentences = [extract_claim(sentence["text"]) for sentence in row["sentences"]]
     return Row(
         row["question"] or "",
         [context[i] for i in numbers],
         row["response"],
-        [extract_claim(sentence["text"]) for sentence in row["sentences"]],
+        sentences,
         None if order is None else keep_best,
         numbers,
+        tuple(find_cited_passages(sentence, numbers) for sentence in sentences),
     )

@@ -19,7 +19,7 @@ from ragassay.pipeline.slm.evidence import add_evidence, without_whole_response
 from ragassay.pipeline.slm.prompt import PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.row_prompts import prefix_sort_key
 from ragassay.pipeline.slm.score import RowScore, assign_prompts_to_rows, group_prompts_by_call, hash_row
-from ragassay.pipeline.slm.score_served import render_prompt
+from ragassay.pipeline.slm.score_served import render_prompts
 from ragassay.pipeline.slm.token_reuse import PrefixTree
 from ragassay.pipeline.stages.rerank import select_rerank_rows
 from ragassay.pipeline.text.split import load_splitter, split_sentences
@@ -216,7 +216,7 @@ def _make_served_counter(slm: Slm) -> CountWork:
     """Make the counter of requests to a server; each answer is one token."""
 
     def count(rows: Sequence[Row]) -> Workload:
-        prompts = (render_prompt(slm, row, text) for row in rows for text in slm.texts_to_judge(row))
+        prompts = (prompt for row in rows for prompt in render_prompts(slm, row))
         return _count_chats(([{"role": "user", "content": prompt}] for prompt in prompts), 1, 1)
 
     return count

@@ -24,6 +24,7 @@ from ragassay.pipeline.engines.weights import MAX_WINDOW
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.install import require_packages
 from ragassay.pipeline.slm.config import ADAPTER_SETTINGS, VERIFIER_PROMPT, Slm
+from ragassay.pipeline.slm.evidence import without_whole_response
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
 from ragassay.pipeline.training.trainable_model import load_for_training
@@ -71,18 +72,17 @@ def tune(
     check_writable(open_folder(str(out / WEIGHTS_FILE)), str(out))
     if (out / WEIGHTS_FILE).exists():
         raise OutputError(errors.FINISHED_ALREADY, path=out)
-    builder = PromptBuilder(slm, load_tokenizer(slm))
+    judge = without_whole_response(slm)
+    builder = PromptBuilder(judge, load_tokenizer(slm))
     nlp = load_splitter(job.splitting.pipeline, job.splitting.language)
     window = min(slm.local_engine.max_model_len or MAX_WINDOW, MAX_WINDOW)
     with task(console, "reading", Path(data).name):
-        examples = read_examples(data, source, job.input.columns, builder, nlp, window, corruptions=corruptions)
+        examples = read_examples(data, source, job.input.columns, judge, builder, nlp, window, corruptions=corruptions)
         log_source = replace(source, file=None)
-        watched_groups = {
-            log: _sample_groups(
-                split_large_groups(read_examples(log, log_source, job.input.columns, builder, nlp, window).groups, recipe.pack)
-            )
-            for log in dict.fromkeys(watch)
-        }
+        watched_groups = {}
+        for log in dict.fromkeys(watch):
+            watched = read_examples(log, log_source, job.input.columns, judge, builder, nlp, window)
+            watched_groups[log] = _sample_groups(split_large_groups(watched.groups, recipe.pack))
     training, held_out_groups = split_held_out(split_large_groups(examples.groups, recipe.pack), held_out)
     held_out_groups = _sample_groups(held_out_groups)
     for purpose, groups in (
@@ -140,7 +140,7 @@ def choose_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter:
     slm = candidates[0].model_copy(update={"model": base}) if base else candidates[0]
     if adapter is None:
         return slm
-    return Slm.model_validate({**slm.model_dump(exclude=set(ADAPTER_SETTINGS)), "adapter": adapter})
+    return Slm.model_validate({**slm.model_dump(exclude=set(ADAPTER_SETTINGS), exclude_unset=True), "adapter": adapter})
 
 
 def _shorten_names(paths: Sequence[str]) -> list[str]:

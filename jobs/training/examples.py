@@ -18,7 +18,11 @@ from ragassay.jobs.input.user_table import read_user_table
 from ragassay.jobs.training import errors
 from ragassay.jobs.training.reviewed import read_reviewed_log
 from ragassay.pipeline.errors import InputError
+from ragassay.pipeline.rows import Row
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.row_prompts import encode_whole_prompts
+from ragassay.pipeline.text.citations import find_cited_passages
 from ragassay.pipeline.text.split import split_sentences
 from ragassay.pipeline.token_tree.tree import count_tree_tokens
 from ragassay.pipeline.training.loss import LabeledExample, StatementPair
@@ -72,6 +76,7 @@ def read_examples(
     uri: str,
     source: LabelSource,
     columns: Columns,
+    slm: Slm,
     builder: PromptBuilder,
     nlp: Any,
     max_tokens: int,
@@ -88,7 +93,8 @@ def read_examples(
         uri: Parquet file; or, if the labels are in a separate file, the output folder that they refer to.
         source: Location of the labels.
         columns: Names of the columns.
-        builder: Prompts of the SLM.
+        slm: The SLM; the whole response gets no prompt.
+        builder: Its prompts.
         nlp: The splitter.
         max_tokens: Rows with a longer prompt are left out and counted.
         corruptions: Synthetic statements per label and context; see `pipeline.training.corrupt`.
@@ -124,8 +130,10 @@ def read_examples(
         if not is_labeled or not passages or not spans:
             counts["rows without label, context or sentence"] += 1
             continue
-        (encoded,) = builder.encode([(question or "", passages, [response[start:end] for start, end in spans])])
-        prompts = encoded.prompts()
+        sentences = [response[start:end] for start, end in spans]
+        cited = tuple(find_cited_passages(sentence, range(len(passages))) for sentence in sentences)
+        row = Row(question or "", list(passages), response, sentences, cited_passages=cited)
+        prompts = encode_whole_prompts(row, slm, builder)
         if max(map(len, prompts)) > max_tokens:
             counts[f"rows with a prompt of over {max_tokens:,} tokens"] += 1
             continue

@@ -1,6 +1,8 @@
 """LoRA adapters as folders: peft's own files, and `slm.json` with the SLM settings of the training.
 
-The folder pipeline/verifiers contains the bundled adapters, by name.
+`slm.json` also has `base`, the identity of the model that the adapter was trained on, or a list of identities of the same
+model in several forms, and optionally `model`, the model of an SLM that names only the adapter. The folder
+pipeline/verifiers contains the bundled adapters, by name.
 """
 
 import json
@@ -37,8 +39,7 @@ def find_adapter(adapter: str) -> Path:
 
 
 def read_adapter_settings(adapter: str) -> dict[str, Any]:
-    """Read the SLM settings that an adapter was trained with, and `base`, the identity of its model; empty without a settings
-    file.
+    """Read the SLM settings that an adapter was trained with, `base` and `model`; empty without a settings file.
 
     Raises:
         ModelError: There is no such adapter, or its settings can't be read.

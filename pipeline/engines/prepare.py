@@ -57,10 +57,16 @@ def find_checked_adapter(model: Model) -> Path:
         ModelError: There is no such adapter, or it was trained on another model.
     """
     folder = find_adapter(model.adapter or "")
-    base = read_adapter_settings(str(folder)).get("base")
-    if base is not None and base != (actual := identify_weights(model.model)):
+    base = read_adapter_settings(str(folder)).get("base", [])
+    bases = base if isinstance(base, list) else [base]
+    if bases and (actual := identify_weights(model.model)) not in bases:
         raise ModelError(
-            errors.ADAPTER_OF_OTHER_MODEL, member=model.name, adapter=model.adapter, model=model.model, base=base, actual=actual
+            errors.ADAPTER_OF_OTHER_MODEL,
+            member=model.name,
+            adapter=model.adapter,
+            model=model.model,
+            base=" or ".join(map(str, bases)),
+            actual=actual,
         )
     return folder
 

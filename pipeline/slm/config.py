@@ -62,7 +62,7 @@ class Slm(Model):
         name: Its name in `members`; unique in a job.
         model: `embedded`, a hub id, a local folder, or a GGUF file.
         adapter: LoRA adapter that is merged into the model: the name of a bundled adapter, or a folder, such as
-            `ragassay tune` writes. It sets system, prompt, chat, supported and unsupported.
+            `ragassay tune` writes. It sets system, prompt, chat, supported and unsupported, and the model if none is named.
         revision: Commit or tag of a hub id.
         trust_remote_code: Run code that comes with the model; some hub models need it. Off by default.
         engine: Engine with its settings: {kind: vllm, …}, {kind: torch, …} (local Llama and Qwen2 models;
@@ -78,6 +78,8 @@ class Slm(Model):
         unsupported: Words that mean "not supported". For a model whose Yes means "ungrounded", swap the two.
         value: Kind of value that is normalized: p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
             log_odds = log P(yes) - log P(no).
+        citations: Whether a sentence that cites passages by number, such as [2] or (Passage 2), is judged by these passages
+            only. Numbers are those of the logged context, from 1.
         whole_response: Whether to also score the whole response (the paper's P(yes) baseline).
         evidence: Whether this SLM finds the evidence of each sentence: the passage, and the sentence of it, with which alone it
             scores the sentence best. It takes more prompts and changes no score. Else `attribution` finds evidence. None: in
@@ -92,6 +94,7 @@ class Slm(Model):
     supported: LabelWords = ("Yes", "YES", "yes")
     unsupported: LabelWords = ("No", "NO", "no")
     value: Literal["p_yes", "p_yes_share", "log_odds"] = "log_odds"
+    citations: bool = True
     whole_response: bool = False
     evidence: bool | None = None
     replicas: Replicas = Replicas()
@@ -133,6 +136,10 @@ class Slm(Model):
     def texts_to_judge(self, row: Row) -> list[str]:
         """Return the texts of a row to judge: its sentences, and the whole response if requested."""
         return [*row.sentences, *([row.response] if self.whole_response else [])]
+
+    def select_passages(self, row: Row, number: int) -> list[str]:
+        """Return the passages by which a text of a row is judged; `number` is its index in `texts_to_judge`."""
+        return row.list_cited_passages(number) or row.context if self.citations else row.context
 
     def load_engine(self, threads: int) -> Engine:
         """Load its engine.
@@ -194,7 +201,10 @@ class Slm(Model):
                     "adapter '{adapter}' was trained with another {key}: remove {key}",
                     {"adapter": settings["adapter"], "key": key},
                 )
-        return {**settings, **{key: trained[key] for key in ADAPTER_SETTINGS if key in trained}} if trained else settings
+        if not trained:
+            return settings
+        model = {"model": trained["model"]} if "model" in trained else {}
+        return {**model, **settings, **{key: trained[key] for key in ADAPTER_SETTINGS if key in trained}}
 
     @model_validator(mode="after")
     def _check_labels(self) -> "Slm":

@@ -47,6 +47,23 @@ class RowPrompts:
     note: str | None = None
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Texts of a row that are judged by the same passages.
+
+    Attributes:
+        row: The row with these passages.
+        texts: The texts.
+        numbers: Their numbers in the row.
+        has_whole_response: Whether the last text is the whole response.
+    """
+
+    row: Row
+    texts: list[str]
+    numbers: list[int]
+    has_whole_response: bool
+
+
 def build_row_prompts(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, split_sentences: Callable[[str], list[Span]]
 ) -> Iterator[RowPrompts]:
@@ -62,47 +79,84 @@ def build_row_prompts(
     Yields:
         One entry per row.
     """
-    texts = [slm.texts_to_judge(row) for row in rows]
-    requests = [(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)]
-    encoded: list[list[EncodedPrompts | RowPrompts]] = contain(
-        len(rows), lambda some: [*builder.encode(requests[some])], lambda _, error: [_failed(error)]
+    parts_of_rows = [_split_by_passages(row, slm) for row in rows]
+    parts = list(chain.from_iterable(parts_of_rows))
+    requests = [(part.row.question, part.row.context, part.texts) for part in parts]
+    encoded: Iterator[EncodedPrompts | RowPrompts] = chain.from_iterable(
+        contain(len(parts), lambda some: [*builder.encode(requests[some])], lambda _, error: [_failed(error)])
     )
 
-    def build_one(numbered: tuple[int, EncodedPrompts | RowPrompts]) -> RowPrompts:
-        i, encoded_row = numbered
-        if isinstance(encoded_row, RowPrompts):
-            return encoded_row
-        row = rows[i]
-        if row.keep_best is not None and row.keep_best < len(row.context) and _length(encoded_row) > limit:
-            return _build_prompts_of_best_passages(row, row.keep_best, texts[i], slm, builder, limit, split_sentences)
-        return _build_prompts(row, texts[i], encoded_row, slm, builder, limit, split_sentences)
+    def build_one(part: _Part, encoded_part: EncodedPrompts | RowPrompts) -> RowPrompts:
+        if isinstance(encoded_part, RowPrompts):
+            return encoded_part
+        keep = part.row.keep_best
+        if keep is not None and keep < len(part.row.context) and _length(encoded_part) > limit:
+            return _build_prompts_of_best_passages(part, keep, slm, builder, limit, split_sentences)
+        return _build_prompts(part, encoded_part, slm, builder, limit, split_sentences)
 
-    for numbered in enumerate(chain.from_iterable(encoded)):
-        yield contain_item(build_one, numbered, _failed)
+    for row_parts in parts_of_rows:
+        prompts = [contain_item(lambda pair: build_one(*pair), (part, next(encoded)), _failed) for part in row_parts]
+        yield _join_parts(row_parts, prompts)
+
+
+def encode_whole_prompts(row: Row, slm: Slm, builder: PromptBuilder) -> list[Prompt]:
+    """Return the prompt of each text of a row with all passages that it is judged by, however long it is."""
+    parts = _split_by_passages(row, slm)
+    encoded = builder.encode([(part.row.question, part.row.context, part.texts) for part in parts])
+    prompts = {n: p for part, e in zip(parts, encoded, strict=True) for n, p in zip(part.numbers, e.prompts(), strict=True)}
+    return [prompts[number] for number in sorted(prompts)]
+
+
+def _split_by_passages(row: Row, slm: Slm) -> list[_Part]:
+    """Split the texts of a row by the passages that they are judged by."""
+    numbers_by_passages: dict[tuple[str, ...], list[int]] = {}
+    texts = slm.texts_to_judge(row)
+    for number in range(len(texts)):
+        numbers_by_passages.setdefault(tuple(slm.select_passages(row, number)), []).append(number)
+    return [
+        _Part(
+            replace(row, context=list(passages), sentences=[texts[n] for n in numbers if n < len(row.sentences)]),
+            [texts[n] for n in numbers],
+            numbers,
+            has_whole_response=numbers[-1] == len(row.sentences),
+        )
+        for passages, numbers in numbers_by_passages.items()
+    ]
+
+
+def _join_parts(parts: Sequence[_Part], prompts: Sequence[RowPrompts]) -> RowPrompts:
+    """Join the prompts of the parts of a row, or return the reason why one of them can't be scored."""
+    failed = next((part for part in prompts if part.status is not Status.OK), None)
+    if failed is not None or len(parts) == 1:
+        return failed or prompts[0]
+    prompts_by_number: dict[int, list[Prompt]] = {}
+    for part, built in zip(parts, prompts, strict=True):
+        prompts_by_number |= zip(part.numbers, built.prompts, strict=False)  # the whole response may be left out
+    return RowPrompts(
+        [prompts_by_number[number] for number in sorted(prompts_by_number)],
+        windows=max(built.windows for built in prompts),
+        has_whole_response=any(built.has_whole_response for built in prompts),
+        note="; ".join(dict.fromkeys(built.note for built in prompts if built.note)) or None,
+    )
 
 
 def _failed(error: Exception) -> RowPrompts:
     return RowPrompts(status=Status.ERROR, error=f"prompts: {describe_fault(error)}")
 
 
-def _combine_windows(encoded: Sequence[EncodedPrompts], slm: Slm) -> RowPrompts:
+def _combine_windows(encoded: Sequence[EncodedPrompts], *, has_whole_response: bool) -> RowPrompts:
     prompts_by_text = zip(*(window.prompts() for window in encoded), strict=True)
-    return RowPrompts(list(map(list, prompts_by_text)), windows=len(encoded), has_whole_response=slm.whole_response)
+    return RowPrompts(list(map(list, prompts_by_text)), windows=len(encoded), has_whole_response=has_whole_response)
 
 
 def _build_prompts_of_best_passages(
-    row: Row,
-    keep: int,
-    texts: list[str],
-    slm: Slm,
-    builder: PromptBuilder,
-    limit: int,
-    split_sentences: Callable[[str], list[Span]],
+    part: _Part, keep: int, slm: Slm, builder: PromptBuilder, limit: int, split_sentences: Callable[[str], list[Span]]
 ) -> RowPrompts:
-    """Build the prompts of a row with its best passages only; the row does not fit the window with all passages."""
-    reduced = replace(row, context=row.context[:keep])
-    (encoded_row,) = builder.encode([(reduced.question, reduced.context, texts)])
-    row_prompts = _build_prompts(reduced, texts, encoded_row, slm, builder, limit, split_sentences)
+    """Build the prompts of a part with its best passages only; it does not fit the window with all passages."""
+    row = part.row
+    reduced = replace(part, row=replace(row, context=row.context[:keep]))
+    (encoded,) = builder.encode([(row.question, reduced.row.context, part.texts)])
+    row_prompts = _build_prompts(reduced, encoded, slm, builder, limit, split_sentences)
     note = (
         f"SLM {slm.name!r}: judged by the best {keep} of {len(row.context)} passages, because all passages do not fit its "
         f"window of {limit + 1} tokens"
@@ -111,27 +165,29 @@ def _build_prompts_of_best_passages(
 
 
 def _build_prompts(
-    row: Row,
-    texts: list[str],
+    part: _Part,
     whole: EncodedPrompts,
     slm: Slm,
     builder: PromptBuilder,
     limit: int,
     split_sentences: Callable[[str], list[Span]],
 ) -> RowPrompts:
-    """Build the prompts of a row, in several windows if it does not fit one; `whole` is its prompts with the whole context."""
+    """Build the prompts of a part, in several windows if it does not fit one; `whole` is its prompts with all its passages."""
     if _length(whole) <= limit:
-        return _combine_windows([whole], slm)
-    windows = encode_windows(row, texts, whole, builder, limit, split_sentences)
+        return _combine_windows([whole], has_whole_response=part.has_whole_response)
+    row = part.row
+    windows = encode_windows(row, part.texts, whole, builder, limit, split_sentences)
     if windows:
-        return _combine_windows([encoded for _, encoded in windows], slm)
+        return _combine_windows([encoded for _, encoded in windows], has_whole_response=part.has_whole_response)
     prefix = f"SLM {slm.name!r}: "
-    if slm.whole_response:
+    if part.has_whole_response:
+        note = f"{prefix}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
+        if not row.sentences:
+            return RowPrompts(note=note)
         sentence_prompts = whole._replace(tails=whole.tails[:-1])
         windows = encode_windows(row, row.sentences, sentence_prompts, builder, limit, split_sentences)
         if windows:
-            note = f"{prefix}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
-            return replace(_combine_windows([encoded for _, encoded in windows], slm), has_whole_response=False, note=note)
+            return replace(_combine_windows([encoded for _, encoded in windows], has_whole_response=False), note=note)
     return RowPrompts(
         status=Status.TOO_LONG,
         error=f"{prefix}question and sentence leave no room for context in its window of {limit + 1} tokens",

@@ -71,8 +71,8 @@ class RowScore:
 
 
 def hash_row(row: Row) -> bytes:
-    """Return 16 bytes that identify the question, context and response of a row."""
-    digest = blake2b(digest_size=16)
+    """Return 16 bytes that identify the question, context and response of a row, and the passages that its sentences cite."""
+    digest = blake2b(repr(row.cited_passages).encode(), digest_size=16)
     for text in (row.question, row.response, *row.context):
         digest.update(text.encode(errors="surrogatepass") + b"\0")
     return digest.digest()

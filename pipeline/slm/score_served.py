@@ -37,7 +37,7 @@ def score_served_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
     Raises:
         ModelError: The server can't be used.
     """
-    prompts = [[render_prompt(slm, row, text) for text in slm.texts_to_judge(row)] for row in rows]
+    prompts = [render_prompts(slm, row) for row in rows]
     paying_row: dict[str, int] = {}
     for i, row_prompts in enumerate(prompts):
         for prompt in row_prompts:
@@ -50,11 +50,17 @@ def score_served_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
         yield _make_row_score(slm, [answers[prompt] for prompt in row_prompts], sent, seconds / max(1, len(paying_row)))
 
 
-def render_prompt(slm: Slm, row: Row, text: str) -> str:
-    """Render the prompt for a sentence, or another text, of a row."""
-    return render_template(
-        f"SLM {slm.name!r}", slm.prompt, row.context, {"question": row.question, "sentence": text, "padding": ""}
-    )
+def render_prompts(slm: Slm, row: Row) -> list[str]:
+    """Render the prompt of each text of a row to judge."""
+    return [
+        render_template(
+            f"SLM {slm.name!r}",
+            slm.prompt,
+            slm.select_passages(row, number),
+            {"question": row.question, "sentence": text, "padding": ""},
+        )
+        for number, text in enumerate(slm.texts_to_judge(row))
+    ]
 
 
 def _make_row_score(slm: Slm, answers: Sequence[LabelAnswer], charged: Sequence[LabelAnswer], seconds: float) -> RowScore:

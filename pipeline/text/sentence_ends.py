@@ -6,7 +6,7 @@ Each rule reads only a few characters on each side of an end, so its cost does n
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from ragassay.pipeline.text.attach_citations import CITATION
+from ragassay.pipeline.text.citations import CITATION
 
 Span = tuple[int, int]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from ragassay.pipeline import errors
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.text.attach_citations import attach_citations
 from ragassay.pipeline.text.characters import remove_invisible
+from ragassay.pipeline.text.citations import attach_citations
 from ragassay.pipeline.text.clauses import split_clauses
 from ragassay.pipeline.text.sentence_ends import FULL_STOPS, Span, can_end_sentence, correct_sentence_ends
 from ragassay.pipeline.text.spacy_import import import_spacy

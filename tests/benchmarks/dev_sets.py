@@ -2,9 +2,10 @@
 
 Writes FOLDER/set=NAME/rows.parquet for RAGTruth QA, the handbook's test part, the held-out third of FEVER, nhnet, a sample of
 SummEdits, the demo's everyday part, the held-out items of jobs/data/written, the answers of BEGIN that two readers labeled
-again (`tests.benchmarks.reread`), and the written answers that no verifier was trained on. `reader_label` and
-`reader_sentences` are the readers' labels where both agree; null elsewhere. Score it with `ragassay run FOLDER OUTPUT`,
-then run `python -m tests.benchmarks.verifiers OUTPUT` and `python -m tests.benchmarks.defaults OUTPUT`.
+again (`tests.benchmarks.reread`), the written answers that no verifier was trained on, and those of tests/corpus in five
+languages. `reader_label` and `reader_sentences` are the readers' labels where both agree; null elsewhere. Score it with
+`ragassay run FOLDER OUTPUT --config tests/benchmarks/dev_sets.yaml`, then run `python -m tests.benchmarks.verifiers OUTPUT` and
+`python -m tests.benchmarks.defaults OUTPUT`.
 """
 
 import sys
@@ -25,10 +26,14 @@ READ_ANSWERS = 60
 """Answers of BEGIN that the readers labeled."""
 
 NEW_ITEMS = 60
+LANGUAGES = Path(__file__).parents[1] / "corpus" / "languages.parquet"
+"""Written answers in five languages, a fifth of them over English passages. For measuring, never for training."""
+
 LABEL = pl.Struct({"start": pl.Int64, "end": pl.Int64, "supported": pl.Boolean, "kind": pl.String})
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "row_id": pl.String,
     "dev_set": pl.String,
+    "language": pl.String,
     "item": pl.String,
     "question": pl.String,
     "context": pl.List(pl.String),
@@ -58,6 +63,10 @@ def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
     new = pl.read_parquet(data / "written" / "answers3.parquet")
     items = new["item"].unique(maintain_order=True).sample(NEW_ITEMS, shuffle=True, seed=0)
     yield "written_new", new.filter(pl.col("item").is_in(items.to_list()))
+    fourth = pl.read_parquet(WRITTEN / "answers4.parquet").filter(pl.col("language") == "en")
+    yield "written_fourth", fourth.filter([is_held_out_item(item) for item in fourth["item"]])
+    for (language,), part in pl.read_parquet(LANGUAGES).group_by("language", maintain_order=True):
+        yield f"language_{language}", part
 
 
 def _add_sentence_labels(frame: pl.DataFrame) -> pl.DataFrame:
@@ -98,6 +107,7 @@ def _make_row(name: str, number: int, row: dict[str, Any], agreed: dict[str, lis
         **kept,
         "row_id": f"{name}-{number}",
         "dev_set": name,
+        "language": row.get("language", "en"),
         "question": question,
         "sentence_labels": labels or None,
         "reader_label": None if read is None else "correct" if all(label["supported"] for label in read) else "wrong",

@@ -59,7 +59,7 @@ def measure_training(slm: Slm, count: int) -> float:
     torch.set_num_threads(multiprocessing.cpu_count())
     builder = PromptBuilder(slm, load_tokenizer(slm))
     logs = str(next(HANDBOOK.rglob("*.parquet")))
-    examples = read_examples(logs, LabelSource("label"), Columns(), builder, load_splitter("sentencizer", "en"), 4096)
+    examples = read_examples(logs, LabelSource("label"), Columns(), slm, builder, load_splitter("sentencizer", "en"), 4096)
     first, *groups = split_large_groups(examples.groups, PACK)[: TREES + 1]
     model = load_for_training(slm, rank=16, layers=16, seed=0)
     run_trees(model, first.units, (builder.yes_ids, builder.no_ids))

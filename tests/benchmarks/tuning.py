@@ -101,7 +101,7 @@ def main() -> None:
     slm = Slm(name="smollm2")
     builder = PromptBuilder(slm, load_tokenizer(slm))
     nlp = load_splitter("sentencizer", "en")
-    examples = read_examples(options.logs, LabelSource("label"), Columns(row_id=None), builder, nlp, 4096)
+    examples = read_examples(options.logs, LabelSource("label"), Columns(row_id=None), slm, builder, nlp, 4096)
     groups = split_large_groups(examples.groups, PACK)[: options.contexts]
     model = load_for_training(slm, rank=options.rank, layers=options.layers or None, seed=0)
     merged_forwards = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}

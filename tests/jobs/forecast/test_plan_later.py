@@ -17,7 +17,7 @@ from ragassay.jobs.input import find_logs
 from ragassay.pipeline.reasoning.cost_budget import estimate_tokens
 from ragassay.pipeline.reasoning.prompt import make_chat
 from ragassay.pipeline.rows import select_ok_rows
-from ragassay.pipeline.slm.score_served import render_prompt
+from ragassay.pipeline.slm.score_served import render_prompts
 from ragassay.pipeline.stages.split import SplitStage
 from tests.conftest import example_rows, write_logs
 from tests.job_settings import merged
@@ -87,7 +87,7 @@ def test_a_cascade_asks_the_judges_prompts_of_the_escalated_share(tmp_path: Path
     (table,) = write_and_sample(tmp_path, example_rows(12), job)
     policy = job.escalation.policy
     assert policy is not None
-    prompts = [render_prompt(policy.judge, row, text) for row in select_ok_rows(table)[1] for text in row.sentences]
+    prompts = [prompt for row in select_ok_rows(table)[1] for prompt in render_prompts(policy.judge, row)]
     tokens, escalated = estimate_tokens([[{"role": "user", "content": prompt}] for prompt in prompts]), 0.4 * len(prompts)
     assert (forecast.rows, forecast.sentences, forecast.workload.prompts) == pytest.approx((4.8, escalated, escalated))
     assert forecast.workload.prompt_tokens == pytest.approx(0.4 * tokens)

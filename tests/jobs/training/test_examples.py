@@ -17,18 +17,19 @@ from tests.conftest import write_logs
 from tests.raises import raises
 
 ROW = {"question": "When does it open?", "context": ["It opens at nine.", "It closes at six."]}
+SLM = Slm(name="slm")
 TWO = "It opens at nine. It closes at noon."
 
 
 @pytest.fixture(scope="module")
 def builder(tokenizer: Any) -> PromptBuilder:
-    return PromptBuilder(Slm(name="slm"), tokenizer)
+    return PromptBuilder(SLM, tokenizer)
 
 
 def read(tmp_path: Path, rows: list[dict[str, Any]], builder: PromptBuilder, **options: Any) -> Examples:
     logs = write_logs(tmp_path / "logs.parquet", rows)
     source = LabelSource("label", ignore=frozenset({"generic"}))
-    return read_examples(str(logs), source, Columns(), builder, load_splitter("sentencizer", "en"), 2048, **options)
+    return read_examples(str(logs), source, Columns(), SLM, builder, load_splitter("sentencizer", "en"), 2048, **options)
 
 
 def test_prompts_equal_those_of_scoring(tmp_path: Path, builder: PromptBuilder) -> None:

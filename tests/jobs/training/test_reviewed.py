@@ -24,10 +24,11 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(output: Path, file: Path, lines: list[dict[str, Any]], tokenizer: Any) -> Examples:
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    builder = PromptBuilder(Slm(name="slm"), tokenizer)
+    slm = Slm(name="slm")
+    builder = PromptBuilder(slm, tokenizer)
     columns = Columns(question="asked", context="passages", response="answer")  # the output no longer has the names of the logs
     source = LabelSource("label", file=str(file))
-    return read_examples(str(output), source, columns, builder, load_splitter("sentencizer", "en"), 2048)
+    return read_examples(str(output), source, columns, slm, builder, load_splitter("sentencizer", "en"), 2048)
 
 
 def test_labels_of_responses_and_sentences_become_examples(output: Path, tmp_path: Path, tokenizer: Any) -> None:

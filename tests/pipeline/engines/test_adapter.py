@@ -154,3 +154,19 @@ def test_models_of_the_same_name_share_no_merged_weights(tiny_model: str, adapte
     (loose / "slm.json").write_text(json.dumps(settings))
     merged = {prepare_model(Slm(name="a", model=model, adapter=str(loose))) for model in (tiny_model, str(other))}
     assert len(merged) == 2
+
+
+def test_an_adapter_can_name_its_model_and_several_forms_of_it(tiny_model: str, adapter: Path, tmp_path: Path) -> None:
+    other = copy_with_changed_weights(tiny_model, tmp_path / "other")
+    both = tmp_path / "both"
+    shutil.copytree(adapter, both)
+    settings = json.loads((both / "slm.json").read_text())
+    forms = {"model": tiny_model, "base": [{"hub": "org/model"}, settings["base"]]}
+    (both / "slm.json").write_text(json.dumps(settings | forms))
+    slm = Slm(name="a", adapter=str(both))
+    assert slm.model == tiny_model
+    assert find_checked_adapter(slm) == both
+    named = Slm(name="a", model=str(other), adapter=str(both))
+    assert named.model == str(other)
+    with raises("model.adapter-of-other-model"):
+        find_checked_adapter(named)

@@ -14,6 +14,7 @@ from ragassay.pipeline.member_values import ValueKind, compute_values_from_logpr
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.row_prompts import build_row_prompts
 from ragassay.pipeline.slm.score import STEPS_PER_CALL, RowScore, attach_scores, hash_row, score_rows
 from ragassay.schemas.columns import MEMBER, USAGE
 from tests.raises import raises
@@ -72,6 +73,32 @@ def test_identical_prompts_are_sent_once_and_counted_once(slm: Slm, builder: Pro
     assert results[0].log_p_yes == results[1].log_p_yes
     assert [r.prompts for r in results] == [2, 0, 2]
     assert sum(r.tokens_computed + r.tokens_reused for r in results) == sum(map(len, sent))
+
+
+def test_a_sentence_that_cites_passages_is_judged_by_them(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    sentences = ["It opens at nine (Passage 2).", "It closes."]
+    context = ["It closes at six.", "It opens at ten.", "It is a shop."]
+    row = Row("When?", context, " ".join(sentences), sentences, None, (), ((1,), ()))
+
+    def encode(passages: list[str], text: str) -> tuple[int, ...]:
+        (encoded,) = builder.encode([(row.question, passages, [text])])
+        (prompt,) = encoded.prompts()
+        return prompt
+
+    cited, whole = encode(context[1:2], sentences[0]), encode(context, sentences[1])
+    response = encode(context, row.response)
+    for citations, first in ((True, cited), (False, encode(context, sentences[0]))):
+        judge = slm.model_copy(update={"citations": citations, "whole_response": True})
+        (prompts,) = build_row_prompts([row], judge, builder, 4096, keep_whole)
+        assert prompts.prompts == [[first], [whole], [response]]
+        assert prompts.has_whole_response
+    engine = CountingEngine(tokenizer)
+    (result,) = score_rows([row], slm, builder, engine, keep_whole)
+    assert engine.calls == [sorted([cited, whole])]
+    assert result.log_p_yes == [
+        score_rows([Row("When?", passages, text, [text])], slm, builder, engine, keep_whole)[0].log_p_yes[0]
+        for passages, text in ((context[1:2], sentences[0]), (context, sentences[1]))
+    ]
 
 
 def test_prompts_that_share_a_context_are_adjacent(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:

@@ -66,7 +66,7 @@ def test_calibrate_evaluate_and_tune_read_weak_labels(explained: tuple[Path, Pat
     assert json.loads((output / "evaluation.json").read_text())["sentences"] is not None
 
     builder, nlp = PromptBuilder(UNTUNED, tokenizer), load_splitter("sentencizer", "en")
-    examples = read_examples(str(labels), LabelSource("label"), Columns(), builder, nlp, 2048)
+    examples = read_examples(str(labels), LabelSource("label"), Columns(), UNTUNED, builder, nlp, 2048)
     assert examples.counts["supported"] and examples.counts["unsupported"]
 
 

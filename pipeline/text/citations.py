@@ -1,10 +1,14 @@
-"""Attach citations such as `[1]` or `(Passage 2)` to the sentence before them."""
+"""Citations such as `[1]` or `(Passage 2)`: attach them to the sentence before them, and find the passages that they name."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-_WORD = r"(?:passage|source|document|doc|context|reference|ref|citation)s?\.?\s?"
-_NUMBERS = rf"[1-9]\d{{0,2}}(?:\s?(?:[,;&–-]|and)\s?(?:{_WORD})?[1-9]\d{{0,2}})*"
+_WORD = (
+    r"(?:(?:passage|source|document|doc|context|reference|ref|citation|pasaje|fuente|documento|quelle)s?|passagen|quellen|"
+    r"dokumente?|passaggi[o]?|font[ei]|documenti|段落|文档|资料|来源)\.?\s?"
+)
+_NUMBER = r"[1-9]\d{0,2}"
+_NUMBERS = rf"{_NUMBER}(?:\s?(?:,\s?and|,\s?y|[,;&–-]|and|und|et|y|e|和)\s?(?:{_WORD})?{_NUMBER})*"
 CITATION = (
     rf"(?i:[\[【]\^?(?:{_WORD})?{_NUMBERS}[\]】]|\((?:see\s)?{_WORD}{_NUMBERS}\)|[(\[]sources?:[^()\[\]\n]{{1,80}}[)\]])"
     r"(?![(:])"
@@ -52,3 +56,30 @@ def attach_citations(text: str, spans: Iterable[tuple[int, int]], max_chars: int
             result[-1] = (last_start, start + len(text[start:new_start].rstrip()))
         result.append((new_start, end))
     return result
+
+
+_MENTIONS = [
+    re.compile(rf"(?i:(?<![a-zà-ÿ]){_WORD}({_NUMBERS}))(?![\d.%]*\d|%)"),  # (Passage 2); according to passages 1 and 3
+    re.compile(rf"[\[【]\^?({_NUMBERS})[\]】](?![(:])"),  # [2]
+    re.compile(rf"第\s?({_NUMBERS})\s?[段篇条]"),
+]
+_RANGE = re.compile(rf"({_NUMBER})(?:\s?[–-]\s?({_NUMBER}))?")
+
+
+def find_cited_passages(sentence: str, numbers: Sequence[int]) -> tuple[int, ...]:
+    """Find the passages that a sentence cites by their numbers, counted from 1.
+
+    Args:
+        sentence: The sentence.
+        numbers: Number of each passage in the context as it was logged, counted from 0.
+
+    Returns:
+        The indices in `numbers` of the cited passages, in order; empty if the sentence cites none, all, or one that is not
+        there: then the numbers may mean something else.
+    """
+    cited: set[int] = set()
+    for mention in (text for pattern in _MENTIONS for text in pattern.findall(sentence)):
+        for first, last in _RANGE.findall(mention):
+            cited.update(range(int(first) - 1, int(last or first)))
+    indices = tuple(index for index, number in enumerate(numbers) if number in cited)
+    return indices if len(indices) == len(cited) < len(numbers) else ()
