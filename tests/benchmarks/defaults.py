@@ -1,10 +1,10 @@
 """Choose the default job on all dev sets except one, and test it on that one: `python -m tests.benchmarks.defaults
-OUTPUT [--slm facts] [--write jobs/verdicts/bundled_calibration.json]`.
+OUTPUT [--slms facts …] [--write jobs/verdicts/bundled_calibration.json]`.
 
-OUTPUT is a finalized output of `tests.benchmarks.dev_sets`. The choice of members, SLM weight and value, mean and policy has
-the highest mean AUROC over the other sets (of responses, and of sentences with labels). The threshold of a response has the
-best balanced accuracy; that of a sentence depends on its precision and cost. Compares the run's own moments with a fifth
-flagged to moments, thresholds and probabilities of the other sets. --write writes the bundled calibration of all sets.
+OUTPUT is a finalized output of `tests.benchmarks.dev_sets`. The choice of members, weights and value, mean and policy has the
+highest mean AUROC over the other sets (of responses, and of sentences with labels). The thresholds have the best F1 by the
+readers' labels. Compares the run's own moments with a fifth flagged to moments, thresholds and probabilities of the other
+sets. --write writes the bundled calibration of all sets.
 """
 
 import argparse
@@ -41,6 +41,8 @@ from ragassay.schemas.calibration import CalibratedMember, Calibration, Probabil
 SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
 """Sets from other sources than the verifier's training data (so without jobs/data/written)."""
 
+SPLITS = (0.25, 0.5, 0.75)
+"""Weights of the first of two SLMs."""
 SHARES = (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MEANS = ((Mean.HARMONIC, PositivityPolicy.CDF), (Mean.HARMONIC, PositivityPolicy.CLIP),
          (Mean.GEOMETRIC, PositivityPolicy.CDF),
@@ -51,11 +53,8 @@ EPSILON = 0.01
 QUANTILE = 0.2
 LANGUAGES = ("en",)
 """Languages of the labeled sets."""
-SENTENCE_PRECISION = 0.9
-"""Precision of flagged sentences if half of all sentences are supported; mean of the sets."""
-LARGEST_F1_LOSS = 0.01
-"""Largest loss of a set's F1 of hallucinated responses due to the sentence threshold."""
-SENTENCE_THRESHOLDS = np.linspace(0.02, 0.6, 59)
+FLAG_PRECISION = 0.8
+"""Lowest precision of flagged responses, and of flagged sentences, by the readers' labels."""
 SAMPLE = 120
 """Responses per set to which the probability map is fitted, so that each set counts the same."""
 
@@ -66,6 +65,9 @@ SENTENCE_SETS = {
 }
 """Sets to whose labels of sentences the sentences' probability map is fitted. Those of RAGTruth and BEGIN are the readers'
 (`tests.benchmarks.reread`)."""
+
+READ_SETS = ("ragtruth", "begin")
+"""Those with the labels of two readers, to which the thresholds are fitted."""
 
 SENTENCES = 300
 """Sentences drawn from each of them, with replacement."""
@@ -102,16 +104,23 @@ class Choice:
         return f"{self.value.value}; {members}; {self.mean.value}, {self.positive.value}"
 
 
-def list_choices(slm: str, detectors: list[str]) -> list[Choice]:
-    """List all candidates."""
-    choices = []
-    for value, (mean, positive) in itertools.product(LOGPROB_VALUES, MEANS):
-        choices.append(Choice(value, ((slm, 1.0), *((d, 0.0) for d in detectors)), mean, positive))
-        for size in range(1, len(detectors) + 1):
-            for chosen, share in itertools.product(itertools.combinations(detectors, size), SHARES):
-                weights = {d: (1 - share) / size if d in chosen else 0.0 for d in detectors}
-                choices.append(Choice(value, ((slm, share), *weights.items()), mean, positive))
-    return choices
+def list_choices(slms: list[str], detectors: list[str]) -> list[Choice]:
+    """List all candidates: one or two SLMs, none to three detectors."""
+    by_slm = [{slm: 1.0} for slm in slms]
+    by_slm += [{a: part, b: 1 - part} for a, b in itertools.combinations(slms, 2) for part in SPLITS]
+    by_detector: list[dict[str, float]] = [{}]
+    for size in range(1, len(detectors) + 1):
+        by_detector += [dict.fromkeys(group, 1 / size) for group in itertools.combinations(detectors, size)]
+    return [
+        Choice(
+            value,
+            tuple((name, share * slm.get(name, 0.0) + (1 - share) * detector.get(name, 0.0)) for name in (*slms, *detectors)),
+            mean,
+            positive,
+        )
+        for value, (mean, positive), slm, detector in itertools.product(LOGPROB_VALUES, MEANS, by_slm, by_detector)
+        for share in (SHARES if detector else (1.0,))
+    ]
 
 
 def fit_moments(values: dict[str, Floats]) -> dict[str, NormalizationFit]:
@@ -137,45 +146,39 @@ def score_responses(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit
     return apply_rule(rule, rows.sentence_values, rows.sentence_counts).response
 
 
-def compute_precisions(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit]) -> Floats | None:
-    """Compute the precision at each of SENTENCE_THRESHOLDS with equal weight of both labels; None without labels."""
-    rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
-    positive = apply_rule(rule, rows.sentence_values, rows.sentence_counts).response_ceiling
-    labeled = ~np.isnan(rows.sentence_truth) & ~np.isnan(positive)
-    supported = rows.sentence_truth[labeled] == 1
-    if supported.all() or not supported.any() or (rows.sentence_counts == 1).all():
-        return None
-    flagged = positive[labeled][:, None] <= SENTENCE_THRESHOLDS
-    caught, wrong = flagged[~supported].mean(axis=0), flagged[supported].mean(axis=0)
-    return np.asarray(caught / np.maximum(caught + wrong, 1e-12))
+def choose_threshold(scores: Floats, bad: Bools, lowest: float = -np.inf) -> float:
+    """Choose the threshold, `lowest` or above, at which the flagged scores have the best F1, with FLAG_PRECISION or more."""
+    candidates = np.unique(scores[scores > lowest])
+    between = (candidates[:-1] + candidates[1:]) / 2
+    best, best_f1 = lowest, -1.0
+    for threshold in (lowest, *between):
+        flagged = scores <= threshold
+        if flagged.any() and bad[flagged].mean() >= FLAG_PRECISION and (f1 := f1_score(bad, flagged)) > best_f1:
+            best, best_f1 = float(threshold), f1
+    return best
 
 
-def fit_response_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit]) -> float:
-    """Fit the response threshold with the best balanced accuracy, without a sentence threshold; sets have equal weight."""
-    scores = np.concatenate([score_responses(rows, choice, fits) for rows in parts])
-    good = np.concatenate([rows.is_correct for rows in parts])
-    weights = np.concatenate([np.full(len(rows.labels), 1 / len(rows.labels)) for rows in parts])
-    candidates = np.quantile(scores, np.linspace(0.02, 0.9, 200))
-    return float(max(candidates, key=lambda tau: balanced_accuracy_score(good, scores > tau, sample_weight=weights)))
+def fit_thresholds(read: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit]) -> tuple[float, float]:
+    """Fit the thresholds of a response and of a sentence to what the readers labeled.
 
-
-def fit_sentence_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit], tau: float) -> float:
-    """Fit the highest sentence threshold with SENTENCE_PRECISION and at most LARGEST_F1_LOSS in each set.
+    First the sentence's, of flagged sentences, then the response's, of flagged responses; see `choose_threshold`.
 
     Args:
-        parts: Labeled sets.
+        read: Sets with the readers' labels.
         choice: Members and mean.
         fits: Moments of the members.
-        tau: Response threshold.
     """
-    precision = np.mean([part for rows in parts if (part := compute_precisions(rows, choice, fits)) is not None], axis=0)
-    before = [f1_score(~rows.is_correct, score_responses(rows, choice, fits) <= tau) for rows in parts]
-    for index in np.flatnonzero((precision >= SENTENCE_PRECISION) & (tau >= SENTENCE_THRESHOLDS))[::-1]:
-        cut = float(SENTENCE_THRESHOLDS[index])
-        after = [f1_score(~rows.is_correct, score_responses(rows, choice, fits, cut / tau) <= tau) for rows in parts]
-        if max(np.subtract(before, after)) <= LARGEST_F1_LOSS:
-            return cut
-    return float(SENTENCE_THRESHOLDS[0])
+    rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
+    scored = [apply_rule(rule, rows.sentence_values, rows.sentence_counts) for rows in read]
+    positive = np.concatenate([scores.sentence_positive for scores in scored])
+    truth = np.concatenate([rows.sentence_truth for rows in read])
+    known = ~np.isnan(truth) & ~np.isnan(positive)
+    sentence = choose_threshold(positive[known], truth[known] == 0)
+    means = np.concatenate([scores.response for scores in scored])
+    counts = np.concatenate([rows.sentence_counts for rows in read])
+    lowest = np.minimum.reduceat(np.nan_to_num(positive, nan=np.inf), np.cumsum(counts) - counts)
+    by_sentence = np.where(lowest <= sentence, -np.inf, means)  # flagged, whatever the mean is
+    return choose_threshold(by_sentence, np.concatenate([~rows.is_correct for rows in read]), sentence), sentence
 
 
 def compute_mean_auroc(
@@ -224,8 +227,8 @@ class Fitted:
     sentence: float
 
 
-def fit_sets(parts: Sequence[Rows], choice: Choice) -> Fitted:
-    """Fit moments, thresholds and the probability map to several sets; each set counts the same."""
+def fit_sets(parts: Sequence[Rows], choice: Choice, read: Sequence[Rows]) -> Fitted:
+    """Fit moments and the probability map to several sets, each with the same weight, and the thresholds to read sets."""
     fits = pool_fits([fit_moments(rows.sentence_values) for rows in parts])
     rng = np.random.default_rng(0)
     sampled = [rng.permutation(len(rows.labels))[:SAMPLE] for rows in parts]
@@ -235,8 +238,7 @@ def fit_sets(parts: Sequence[Rows], choice: Choice) -> Fitted:
         return np.concatenate([score_responses(rows, choice, fits, sentence)[indices] for rows, indices in of_sets])
 
     is_correct = np.concatenate([rows.is_correct[indices] for rows, indices in zip(parts, sampled, strict=True)])
-    tau = fit_response_threshold(parts, choice, fits)
-    cut = fit_sentence_threshold(parts, choice, fits, tau)
+    tau, cut = fit_thresholds(read, choice, fits)
     return Fitted(fits, fit_probability(score_sampled(cut / tau), is_correct), tau, cut / tau)
 
 
@@ -294,7 +296,7 @@ def render_metrics(is_correct: Bools, scores: Floats, tau: float) -> str:
     return f"{(~passed).mean():.2f} | {balanced_accuracy_score(is_correct, passed):.3f} | {f1:.3f}"
 
 
-def print_choices(tried: list[Choice], aurocs: Floats, slm: str, detectors: list[str]) -> None:
+def print_choices(tried: list[Choice], aurocs: Floats, slms: list[str], detectors: list[str]) -> None:
     """Print, for each set, the choice that is best on the others; then the best choices on all sets."""
     print(f"{len(tried):,} choices; mean AUROC of responses and sentences\n")
     print("| left out | chosen on the others | there | best there |")
@@ -303,21 +305,22 @@ def print_choices(tried: list[Choice], aurocs: Floats, slm: str, detectors: list
         best = int(np.delete(aurocs, column, axis=1).mean(axis=1).argmax())
         print(f"| {name} | {tried[best].key} | {aurocs[best, column]:.3f} | {aurocs[:, column].max():.3f} |")
     print(f"\n| on all | mean | {' | '.join(SETS)} |\n| --- | --- |{' --- |' * len(SETS)}")
-    equal = 1 / (1 + len(detectors))
-    slm_only = [i for i, choice in enumerate(tried) if choice.value is ValueKind.LOG_ODDS and dict(choice.weights)[slm] == 1]
-    equal_weights = [
-        i for i, choice in enumerate(tried) if choice.value is ValueKind.LOG_ODDS and {w for _, w in choice.weights} == {equal}
-    ]
-    for i in [*(-aurocs.mean(axis=1)).argsort()[:8], *slm_only, *equal_weights]:
+    log_odds = [i for i, choice in enumerate(tried) if choice.value is ValueKind.LOG_ODDS]
+    slms_only = [i for i in log_odds if not any(dict(tried[i].weights)[name] for name in detectors)]
+    equal_weights = [i for i in log_odds if len(slms) == 1 and len({weight for _, weight in tried[i].weights}) == 1]
+    for i in [*(-aurocs.mean(axis=1)).argsort()[:8], *slms_only, *equal_weights]:
         print(f"| {tried[i].key} | {aurocs[i].mean():.3f} | {' | '.join(f'{x:.3f}' for x in aurocs[i])} |")
 
 
-def print_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[str, Choice]) -> None:
+def print_thresholds(
+    sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[str, Choice], read: Mapping[ValueKind, Mapping[str, Rows]]
+) -> None:
     """Print the results on each set of the other sets' thresholds and probabilities, next to the run's own.
 
     Args:
         sets: Value of the SLM -> sets.
         chosen: Set -> choice made without it.
+        read: Value of the SLM -> sets with the readers' labels.
     """
     metrics = "share flagged | balanced accuracy | F1, hallucinated"
     conditions = ("own moments, a fifth flagged", "moments and threshold of the others", "own moments, threshold of the others")
@@ -326,7 +329,11 @@ def print_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[
     for name, choice in chosen.items():
         sets_of_value = sets[choice.value]
         rows = sets_of_value[name]
-        others = fit_sets([sets_of_value[other] for other in SETS if other != name], choice)
+        others = fit_sets(
+            [sets_of_value[other] for other in SETS if other != name],
+            choice,
+            [other_rows for other, other_rows in read[choice.value].items() if other != name],
+        )
         scores_by_own = score_responses(rows, choice, fit_moments(rows.sentence_values), others.sentence)
         scores_by_others = score_responses(rows, choice, others.fits, others.sentence)
         error = compute_calibration_error(predict_probabilities(others.probability, scores_by_others), rows.is_correct)
@@ -343,16 +350,25 @@ def print_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[
 
 
 def make_calibration(
-    sets: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any], sentence_sets: Sequence[Rows]
+    sets: Mapping[str, Rows],
+    chosen: Choice,
+    fingerprint: dict[str, Any],
+    sentence_sets: Sequence[Rows],
+    read: Sequence[Rows],
 ) -> Calibration:
     """Make the bundled calibration from all sets."""
-    fitted = fit_sets(list(sets.values()), chosen)
+    fitted = fit_sets(list(sets.values()), chosen, read)
     weights = dict(chosen.weights)
     members = {
         name: CalibratedMember(
-            chosen.value.value if i == 0 else ValueKind.SCORE.value, f.mu, f.sigma, f.count, f.low, weights[name]
+            chosen.value.value if name in fingerprint["slms"] else ValueKind.SCORE.value,
+            f.mu,
+            f.sigma,
+            f.count,
+            f.low,
+            weights[name],
         )
-        for i, (name, f) in enumerate(fitted.fits.items())
+        for name, f in fitted.fits.items()
         if weights[name]
     }
     kept = {name: fingerprint[name] for name in ("method", "splitter")}
@@ -361,7 +377,7 @@ def make_calibration(
     return Calibration(
         calibration_id="bundled",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        target=f"balanced accuracy on labeled sets from other sources, and sentences with precision {SENTENCE_PRECISION:g}",
+        target=f"F1 of flagged responses and sentences by two readers' labels, with precision {FLAG_PRECISION:g} or more",
         positive_class="supported",
         label=None,
         rows={name: len(rows.labels) for name, rows in sets.items()},
@@ -384,7 +400,7 @@ def main() -> None:
     """Print the tables; write the calibration."""
     parser = argparse.ArgumentParser()
     parser.add_argument("output")
-    parser.add_argument("--slm", default="facts")
+    parser.add_argument("--slms", nargs="+", default=["facts"])
     parser.add_argument("--write")
     parser.add_argument(
         "--sentences", type=Path, help="calibration of the taken choice: fit its sentences' map again, and nothing else"
@@ -394,29 +410,35 @@ def main() -> None:
     folder = open_output(options.output)
     manifest = read_manifest(folder)
     detectors = [name for name, value in read_member_values(manifest).items() if value == ValueKind.SCORE]
-    sets = {}
-    for value in LOGPROB_VALUES:
-        values = {options.slm: value.value, **dict.fromkeys(detectors, ValueKind.SCORE.value)}
-        sets[value] = {n: load_labeled(folder, values, LabelSource("label", where={"dev_set": n})) for n in SETS}
-    choices = list_choices(options.slm, detectors)
+
+    def load(value: ValueKind, sources: Mapping[str, LabelSource]) -> dict[str, LabeledResponses]:
+        values = {**dict.fromkeys(options.slms, value.value), **dict.fromkeys(detectors, ValueKind.SCORE.value)}
+        return {name: load_labeled(folder, values, source) for name, source in sources.items()}
+
+    sets = {v: load(v, {n: LabelSource("label", where={"dev_set": n}) for n in SETS}) for v in LOGPROB_VALUES}
+    read = {v: load(v, {n: SENTENCE_SETS[n] for n in READ_SETS}) for v in LOGPROB_VALUES}
+    choices = list_choices(options.slms, detectors)
     aurocs = compute_aurocs(sets, choices)
-    print_choices(choices, aurocs, options.slm, detectors)
+    print_choices(choices, aurocs, options.slms, detectors)
     chosen = choices[int(aurocs.mean(axis=1).argmax())]
-    print_thresholds(sets, {n: choices[int(np.delete(aurocs, i, axis=1).mean(axis=1).argmax())] for i, n in enumerate(SETS)})
+    best_of_others = {n: choices[int(np.delete(aurocs, i, axis=1).mean(axis=1).argmax())] for i, n in enumerate(SETS)}
+    print_thresholds(sets, best_of_others, read)
     if options.take:
         settings = json.loads(options.take)
-        weights = tuple((name, settings["weights"].get(name, 0.0)) for name in (options.slm, *detectors))
+        weights = tuple((name, settings["weights"].get(name, 0.0)) for name in (*options.slms, *detectors))
         chosen = Choice(ValueKind(settings["value"]), weights, Mean(settings["mean"]), PositivityPolicy(settings["positive"]))
     print(f"\nTaken: {chosen.key}")
-    print_thresholds(sets, dict.fromkeys(SETS, chosen))
-    values = {options.slm: chosen.value.value, **dict.fromkeys(detectors, ValueKind.SCORE.value)}
-    sentence_sets = {name: load_labeled(folder, values, source) for name, source in SENTENCE_SETS.items()}
-    print_sentences(sentence_sets, chosen, fit_sets(list(sets[chosen.value].values()), chosen).fits)
+    print_thresholds(sets, dict.fromkeys(SETS, chosen), read)
+    sentence_sets = load(chosen.value, SENTENCE_SETS)
+    chosen_sets, chosen_read = list(sets[chosen.value].values()), list(read[chosen.value].values())
+    print_sentences(sentence_sets, chosen, fit_sets(chosen_sets, chosen, chosen_read).fits)
     if options.sentences:
         refit_sentences(options.sentences, list(sentence_sets.values()), chosen)
     if options.write:
-        text = make_calibration(sets[chosen.value], chosen, manifest.fingerprint, list(sentence_sets.values())).to_json()
-        Path(options.write).write_text(text + "\n", encoding="utf-8")
+        calibration = make_calibration(
+            sets[chosen.value], chosen, manifest.fingerprint, list(sentence_sets.values()), chosen_read
+        )
+        Path(options.write).write_text(calibration.to_json() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from pyarrow import compute as pc
 from pyarrow import parquet as pq
 
 from ragassay.jobs.api.in_process import load_stages, run_stages
@@ -25,6 +26,7 @@ from ragassay.pipeline.calibration.metrics import compute_auroc
 from ragassay.pipeline.member_values import ValueKind, read_scores
 from ragassay.schemas.columns import Status
 from tests.benchmarks.defaults import (
+    READ_SETS,
     SETS,
     Choice,
     fit_moments,
@@ -50,21 +52,20 @@ class LabeledSet:
         return np.array([label == "correct" for label in self.labels])
 
 
-def score_set(job: Job, path: Path) -> LabeledSet:
-    """Score the responses of a set."""
+def score_set(job: Job, path: Path, label: str = "label", sentence_labels: str = "sentence_labels") -> LabeledSet:
+    """Score the responses of a set that have a label in one column, and labels of sentences in another."""
     table = pq.ParquetFile(path).read()
+    table = table.filter(pc.is_valid(table[label]))
     rows = run_stages(load_stages(make_scoring_stages(job, None), lambda _: None), table, lambda _: None)
-    (batch,) = rows.select(["members", "status", "label", "sentences", "sentence_labels"]).combine_chunks().to_batches()
+    (batch,) = rows.select(["members", "status", label, "sentences", sentence_labels]).combine_chunks().to_batches()
     values, counts = read_scores(batch, job.members.value_kinds)
-    pairs = zip(batch["status"].to_pylist(), batch["label"].to_pylist(), strict=True)
+    pairs = zip(batch["status"].to_pylist(), batch[label].to_pylist(), strict=True)
     labels = [label for status, label in pairs if status == Status.OK]
     assert None not in labels
     truths = []
-    for status, sentences, sentence_labels in zip(
-        *(batch[n].to_pylist() for n in ("status", "sentences", "sentence_labels")), strict=True
-    ):
+    for status, sentences, known in zip(*(batch[n].to_pylist() for n in ("status", "sentences", sentence_labels)), strict=True):
         if status == Status.OK:
-            truths += compute_sentence_truth([(s["start"], s["end"]) for s in sentences], sentence_labels, None)
+            truths += compute_sentence_truth([(s["start"], s["end"]) for s in sentences], known, None)
     return LabeledSet(labels, values, counts, np.array([np.nan if t is None else float(t) for t in truths]))
 
 
@@ -77,19 +78,24 @@ def main() -> None:
     options = parser.parse_args()
     job = make_detector_job()
     sets = {name: score_set(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
+    read = {
+        name: score_set(job, options.folder / f"set={name}" / "rows.parquet", "reader_label", "reader_sentences")
+        for name in READ_SETS
+    }
     weights = tuple((name, 1 / len(job.members.value_kinds)) for name in job.members.value_kinds)
     choice = Choice(ValueKind.SCORE, weights, DEFAULT_MEAN, DEFAULT_POSITIVE)
     print("| set | responses | AUROC |\n| --- | --- | --- |")
     for name, rows in sets.items():
         ensemble = score_responses(rows, choice, fit_moments(rows.sentence_values))
         print(f"| {name} | {len(rows.labels)} | {compute_auroc(ensemble, rows.is_correct):.3f} |")
-    print_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
+    print_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice), {ValueKind.SCORE: read})
     sentence_sets = [rows for rows in sets.values() if not np.isnan(rows.sentence_truth).all()]
     if options.sentences:
         refit_sentences(options.sentences, sentence_sets, choice)
     if options.write:
         calibration = replace(
-            make_calibration(sets, choice, make_fingerprint(job), sentence_sets), calibration_id="bundled-detectors"
+            make_calibration(sets, choice, make_fingerprint(job), sentence_sets, list(read.values())),
+            calibration_id="bundled-detectors",
         )
         options.write.write_text(calibration.to_json() + "\n", encoding="utf-8")
 
