@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -30,8 +31,6 @@ class Row:
         sentences: The sentences as they are judged (`pipeline.text.claim`).
         keep_best: Number of top-ranked passages to keep if not all fit a window; None keeps all.
         passage_numbers: Number of each passage in the column `context`; () if they are the same.
-        cited_passages: For each sentence the indices in `context` of the passages that it cites by number; () for a sentence
-            without a citation (`pipeline.text.citations`).
     """
 
     question: str
@@ -40,7 +39,12 @@ class Row:
     sentences: list[str]
     keep_best: int | None = None
     passage_numbers: tuple[int, ...] = ()
-    cited_passages: tuple[tuple[int, ...], ...] = ()
+
+    @cached_property
+    def cited_passages(self) -> tuple[tuple[int, ...], ...]:
+        """For each sentence the indices in `context` of the passages that it cites by number; () without a citation."""
+        numbers = self.passage_numbers or range(len(self.context))
+        return tuple(find_cited_passages(sentence, numbers) for sentence in self.sentences)
 
     def list_cited_passages(self, number: int) -> list[str]:
         """Return the passages that a sentence cites; empty without a citation, and if there is no sentence of this number."""
@@ -67,13 +71,11 @@ def select_ok_rows(table: pa.Table, keep_best: int | None = None) -> tuple[list[
 def _make_row(row: Mapping[str, Any], keep_best: int | None) -> Row:
     context, order = row["context"], row["passage_order"]
     numbers = tuple(i for i in (range(len(context)) if order is None else order) if context[i])
-    sentences = [extract_claim(sentence["text"]) for sentence in row["sentences"]]
     return Row(
         row["question"] or "",
         [context[i] for i in numbers],
         row["response"],
-        sentences,
+        [extract_claim(sentence["text"]) for sentence in row["sentences"]],
         None if order is None else keep_best,
         numbers,
-        tuple(find_cited_passages(sentence, numbers) for sentence in sentences),
     )

@@ -22,7 +22,6 @@ from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import encode_whole_prompts
-from ragassay.pipeline.text.citations import find_cited_passages
 from ragassay.pipeline.text.split import split_sentences
 from ragassay.pipeline.token_tree.tree import count_tree_tokens
 from ragassay.pipeline.training.loss import LabeledExample, StatementPair
@@ -130,9 +129,7 @@ def read_examples(
         if not is_labeled or not passages or not spans:
             counts["rows without label, context or sentence"] += 1
             continue
-        sentences = [response[start:end] for start, end in spans]
-        cited = tuple(find_cited_passages(sentence, range(len(passages))) for sentence in sentences)
-        row = Row(question or "", list(passages), response, sentences, cited_passages=cited)
+        row = Row(question or "", list(passages), response, [response[start:end] for start, end in spans])
         prompts = encode_whole_prompts(row, slm, builder)
         if max(map(len, prompts)) > max_tokens:
             counts[f"rows with a prompt of over {max_tokens:,} tokens"] += 1

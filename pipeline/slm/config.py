@@ -139,7 +139,8 @@ class Slm(Model):
 
     def select_passages(self, row: Row, number: int) -> list[str]:
         """Return the passages by which a text of a row is judged; `number` is its index in `texts_to_judge`."""
-        return row.list_cited_passages(number) or row.context if self.citations else row.context
+        cited = row.list_cited_passages(number) if self.citations else []
+        return cited or row.context
 
     def load_engine(self, threads: int) -> Engine:
         """Load its engine.

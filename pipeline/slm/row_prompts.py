@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import TypeVar
 
 from ragassay.pipeline.contain import contain, contain_item, describe_fault
 from ragassay.pipeline.rows import Row
@@ -19,6 +20,8 @@ PASSAGE_OVERHEAD_TOKENS = 8
 """Tokens reserved per passage for overhead beyond its own tokens (a line break, a merge at its edge)."""
 
 Prompt = tuple[int, ...]
+
+T = TypeVar("T")
 
 
 def prefix_sort_key(row: Row) -> tuple[list[str], str]:
@@ -52,16 +55,19 @@ class _Part:
     """Texts of a row that are judged by the same passages.
 
     Attributes:
-        row: The row with these passages.
-        texts: The texts.
-        numbers: Their numbers in the row.
+        row: The row with these passages and sentences.
+        numbers: Numbers of the texts in the whole row.
         has_whole_response: Whether the last text is the whole response.
     """
 
     row: Row
-    texts: list[str]
     numbers: list[int]
     has_whole_response: bool
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences, and the whole response if it belongs to the part."""
+        return [*self.row.sentences, *([self.row.response] if self.has_whole_response else [])]
 
 
 def build_row_prompts(
@@ -103,8 +109,7 @@ def encode_whole_prompts(row: Row, slm: Slm, builder: PromptBuilder) -> list[Pro
     """Return the prompt of each text of a row with all passages that it is judged by, however long it is."""
     parts = _split_by_passages(row, slm)
     encoded = builder.encode([(part.row.question, part.row.context, part.texts) for part in parts])
-    prompts = {n: p for part, e in zip(parts, encoded, strict=True) for n, p in zip(part.numbers, e.prompts(), strict=True)}
-    return [prompts[number] for number in sorted(prompts)]
+    return _order_texts(parts, [part.prompts() for part in encoded])
 
 
 def _split_by_passages(row: Row, slm: Slm) -> list[_Part]:
@@ -116,7 +121,6 @@ def _split_by_passages(row: Row, slm: Slm) -> list[_Part]:
     return [
         _Part(
             replace(row, context=list(passages), sentences=[texts[n] for n in numbers if n < len(row.sentences)]),
-            [texts[n] for n in numbers],
             numbers,
             has_whole_response=numbers[-1] == len(row.sentences),
         )
@@ -124,16 +128,21 @@ def _split_by_passages(row: Row, slm: Slm) -> list[_Part]:
     ]
 
 
+def _order_texts(parts: Sequence[_Part], results: Sequence[Sequence[T]]) -> list[T]:
+    """Return the results of the texts of all parts in the order of the row; that of a whole response may be missing."""
+    by_number: dict[int, T] = {}
+    for part, of_part in zip(parts, results, strict=True):
+        by_number |= zip(part.numbers, of_part, strict=False)
+    return [by_number[number] for number in sorted(by_number)]
+
+
 def _join_parts(parts: Sequence[_Part], prompts: Sequence[RowPrompts]) -> RowPrompts:
     """Join the prompts of the parts of a row, or return the reason why one of them can't be scored."""
     failed = next((part for part in prompts if part.status is not Status.OK), None)
     if failed is not None or len(parts) == 1:
         return failed or prompts[0]
-    prompts_by_number: dict[int, list[Prompt]] = {}
-    for part, built in zip(parts, prompts, strict=True):
-        prompts_by_number |= zip(part.numbers, built.prompts, strict=False)  # the whole response may be left out
     return RowPrompts(
-        [prompts_by_number[number] for number in sorted(prompts_by_number)],
+        _order_texts(parts, [built.prompts for built in prompts]),
         windows=max(built.windows for built in prompts),
         has_whole_response=any(built.has_whole_response for built in prompts),
         note="; ".join(dict.fromkeys(built.note for built in prompts if built.note)) or None,

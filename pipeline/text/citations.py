@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 _WORD = (
     r"(?:(?:passage|source|document|doc|context|reference|ref|citation|pasaje|fuente|documento|quelle)s?|passagen|quellen|"
-    r"dokumente?|passaggi[o]?|font[ei]|documenti|段落|文档|资料|来源)\.?\s?"
+    r"dokumente?|passaggio?|font[ei]|documenti|段落|文档|资料|来源)\.?\s?"
 )
 _NUMBER = r"[1-9]\d{0,2}"
 _NUMBERS = rf"{_NUMBER}(?:\s?(?:,\s?and|,\s?y|[,;&–-]|and|und|et|y|e|和)\s?(?:{_WORD})?{_NUMBER})*"
@@ -14,6 +14,14 @@ CITATION = (
     r"(?![(:])"
 )
 """A regular expression. `[1](…)` is a link and `[1]: …` defines a source: neither is a citation."""
+
+_HAS_NUMBER = re.compile("[1-9]")
+_MENTIONS = [
+    re.compile(rf"(?i:(?<![a-zà-ÿ]){_WORD}({_NUMBERS}))(?![\d.%]*\d|%)"),  # (Passage 2); according to passages 1 and 3
+    re.compile(rf"[\[【]\^?({_NUMBERS})[\]】](?![(:])"),  # [2]
+    re.compile(rf"第\s?({_NUMBERS})\s?[段篇条]"),
+]
+_RANGE = re.compile(rf"({_NUMBER})(?:\s?[–-]\s?({_NUMBER}))?")
 
 _LEADING = re.compile(rf"(?:{CITATION}[.,;]?\s*)+(?=[\"“‘(¿¡]?([^\W_]))")
 _PUNCTUATION = r"(?:_|[^\w\[(【])*"
@@ -58,14 +66,6 @@ def attach_citations(text: str, spans: Iterable[tuple[int, int]], max_chars: int
     return result
 
 
-_MENTIONS = [
-    re.compile(rf"(?i:(?<![a-zà-ÿ]){_WORD}({_NUMBERS}))(?![\d.%]*\d|%)"),  # (Passage 2); according to passages 1 and 3
-    re.compile(rf"[\[【]\^?({_NUMBERS})[\]】](?![(:])"),  # [2]
-    re.compile(rf"第\s?({_NUMBERS})\s?[段篇条]"),
-]
-_RANGE = re.compile(rf"({_NUMBER})(?:\s?[–-]\s?({_NUMBER}))?")
-
-
 def find_cited_passages(sentence: str, numbers: Sequence[int]) -> tuple[int, ...]:
     """Find the passages that a sentence cites by their numbers, counted from 1.
 
@@ -77,6 +77,8 @@ def find_cited_passages(sentence: str, numbers: Sequence[int]) -> tuple[int, ...
         The indices in `numbers` of the cited passages, in order; empty if the sentence cites none, all, or one that is not
         there: then the numbers may mean something else.
     """
+    if not _HAS_NUMBER.search(sentence):
+        return ()
     cited: set[int] = set()
     for mention in (text for pattern in _MENTIONS for text in pattern.findall(sentence)):
         for first, last in _RANGE.findall(mention):

@@ -175,8 +175,8 @@ def fit_thresholds(read: Sequence[Rows], choice: Choice, fits: dict[str, Normali
     known = ~np.isnan(truth) & ~np.isnan(positive)
     sentence = choose_threshold(positive[known], truth[known] == 0)
     means = np.concatenate([scores.response for scores in scored])
-    counts = np.concatenate([rows.sentence_counts for rows in read])
-    lowest = np.minimum.reduceat(np.nan_to_num(positive, nan=np.inf), np.cumsum(counts) - counts)
+    lowest_rule = replace(rule, mean=Mean.MIN)
+    lowest = np.concatenate([apply_rule(lowest_rule, rows.sentence_values, rows.sentence_counts).response for rows in read])
     by_sentence = np.where(lowest <= sentence, -np.inf, means)  # flagged, whatever the mean is
     return choose_threshold(by_sentence, np.concatenate([~rows.is_correct for rows in read]), sentence), sentence
 

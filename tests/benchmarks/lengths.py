@@ -18,7 +18,7 @@ from ragassay.jobs.output.calibration_file import make_rule
 from ragassay.jobs.output.manifest import open_output, read_manifest
 from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration
 from ragassay.jobs.verdicts.partition_stats import read_member_values
-from ragassay.pipeline.arrays import Bools, Floats, Ints
+from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.verdict.aggregate import Mean, PositivityPolicy
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from tests.benchmarks.defaults import SENTENCE_SETS
@@ -63,24 +63,19 @@ def main() -> None:
     counts = np.concatenate([rows.sentence_counts for rows in sets])
     unsupported = np.concatenate([count_unsupported(rows) for rows in sets])
     calibration = load_bundled_calibration()
-    bundled = make_rule(calibration)
+    flagged: dict[str, Bools] = {}
+    for name, rule in list_rules(make_rule(calibration)):
+        scores = np.concatenate(
+            [apply_rule(rule, {m: rows.sentence_values[m] for m in rule.fits}, rows.sentence_counts).response for rows in sets]
+        )
+        share = flagged["bundled"][unsupported == 0].mean() if flagged else None
+        threshold = calibration.threshold if share is None else np.quantile(scores[unsupported == 0], share)
+        flagged[name] = scores <= threshold
     lengths = " | ".join(f"{low} to {high - 1}" for low, high in pairwise(LENGTHS))
     for title, selected in (("wholly supported", unsupported == 0), ("one unsupported sentence", unsupported == 1)):
         print(f"\n### {title}: share flagged by number of sentences\n\n| rule | {lengths} |\n|{' --- |' * len(LENGTHS)}")
-        share = 0.0
-        for name, rule in list_rules(bundled):
-            scores: Floats = np.concatenate(
-                [
-                    apply_rule(rule, {m: rows.sentence_values[m] for m in rule.fits}, rows.sentence_counts).response
-                    for rows in sets
-                ]
-            )
-            if name == "bundled":
-                threshold = calibration.threshold
-                share = float((scores[unsupported == 0] <= threshold).mean())
-            else:
-                threshold = float(np.quantile(scores[unsupported == 0], share))
-            print(f"| {name} | {render_shares(scores <= threshold, selected, counts)} |")
+        for name, is_flagged in flagged.items():
+            print(f"| {name} | {render_shares(is_flagged, selected, counts)} |")
 
 
 if __name__ == "__main__":

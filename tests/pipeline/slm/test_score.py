@@ -78,7 +78,7 @@ def test_identical_prompts_are_sent_once_and_counted_once(slm: Slm, builder: Pro
 def test_a_sentence_that_cites_passages_is_judged_by_them(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     sentences = ["It opens at nine (Passage 2).", "It closes."]
     context = ["It closes at six.", "It opens at ten.", "It is a shop."]
-    row = Row("When?", context, " ".join(sentences), sentences, None, (), ((1,), ()))
+    row = Row("When?", context, " ".join(sentences), sentences)
 
     def encode(passages: list[str], text: str) -> tuple[int, ...]:
         (encoded,) = builder.encode([(row.question, passages, [text])])
