@@ -38,12 +38,12 @@ def _forward(module: Any, x: Any) -> Any:
     base = module.base_layer
     (name,) = module.active_adapters
     a, b = module.lora_A[name].weight, module.lora_B[name].weight
-    y = _make_merged_product()(x, base.weight, a, b, module.scaling[name])
+    y = make_merged_product()(x, base.weight, a, b, module.scaling[name])
     return y if base.bias is None else y + base.bias
 
 
 @cache
-def _make_merged_product() -> Callable[..., Any]:
+def make_merged_product() -> Callable[..., Any]:
     """Make the function of the product and its gradients, without importing torch before it is needed."""
     import torch
 

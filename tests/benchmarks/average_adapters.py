@@ -45,13 +45,13 @@ def main() -> None:
     parser.add_argument("--rank", type=int, default=16)
     options = parser.parse_args()
     folders = [find_adapter(name) for name in options.adapters]
-    weights = options.weights or [1 / len(folders)] * len(folders)
+    weights = options.weights or [1.0] * len(folders)
     products = [read_products(folder) for folder in folders]
     config = json.loads((folders[0] / CONFIG_FILE).read_text(encoding="utf-8"))
     config |= {"r": options.rank, "lora_alpha": 2 * options.rank}
     matrices, lost = {}, []
     for name in products[0]:
-        mean = sum(weight * product[name] for weight, product in zip(weights, products, strict=True))
+        mean = sum(weight * product[name] for weight, product in zip(weights, products, strict=True)) / sum(weights)
         a, b, share = factor(mean, options.rank, 2.0)
         matrices[name + A], matrices[name + B] = (x.to(torch.bfloat16).contiguous() for x in (a, b))
         lost.append(share)

@@ -18,14 +18,13 @@ import polars as pl
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
 from ragassay.jobs.evaluation.labels import Label, compute_sentence_truth
 from ragassay.pipeline.text.split import load_splitter, split_sentences
-from tests.benchmarks.mix import WRITTEN, is_held_out_context, is_held_out_item
+from tests.benchmarks.mix import WRITTEN, is_held_out_context, is_held_out_item, list_new_items
 from tests.benchmarks.reread.agreement import LABELS, UNSUPPORTED
 
 SUMMARIES = 800
 READ_ANSWERS = 60
 """Answers of BEGIN that the readers labeled."""
 
-NEW_ITEMS = 60
 LANGUAGES = Path(__file__).parents[1] / "corpus" / "languages.parquet"
 """Written answers in five languages, a fifth of them over English passages. For measuring, never for training."""
 
@@ -60,9 +59,8 @@ def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
         written = pl.read_parquet(WRITTEN / f"{name}.parquet")
         yield f"written_{name}", written.filter([is_held_out_item(item) for item in written["item"]])
     yield "begin", pl.read_parquet(data / "begin_dev.parquet").head(READ_ANSWERS)
-    new = pl.read_parquet(data / "written" / "answers3.parquet")
-    items = new["item"].unique(maintain_order=True).sample(NEW_ITEMS, shuffle=True, seed=0)
-    yield "written_new", new.filter(pl.col("item").is_in(items.to_list()))
+    new = pl.read_parquet(WRITTEN / "answers3.parquet")
+    yield "written_new", new.filter(pl.col("item").is_in(list_new_items(new)))
     fourth = pl.read_parquet(WRITTEN / "answers4.parquet").filter(pl.col("language") == "en")
     yield "written_fourth", fourth.filter([is_held_out_item(item) for item in fourth["item"]])
     for (language,), part in pl.read_parquet(LANGUAGES).group_by("language", maintain_order=True):

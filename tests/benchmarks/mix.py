@@ -5,6 +5,7 @@ folder DATA with question, context, response, label. A row is a statement or a l
 with its source's weight and label smoothing, and with the statement that it minimally changes (`of`), if any. SHARE is the
 share of the external sets' contexts to take (default 1); our own data is taken whole.
 
+Half of the external contexts get one or two passages about other things, in random order, because logs have such passages.
 Excluded: evaluation data and its near-duplicates (`tests.benchmarks.leaks`); external statements with a label that their words
 predict (`jobs.training.shortcuts`); a tenth of our own items.
 """
@@ -28,8 +29,19 @@ from tests.benchmarks.leaks import MeasuredTexts, index_texts, is_leak
 WRITTEN = Path(__file__).parents[2] / "jobs" / "data" / "written"
 """Statements and answers written for this project; see the README there."""
 
+ANSWERS = ("answers", "answers3", "answers4")
+WRITTEN_SETS = ("statements", *ANSWERS)
+"""Files of WRITTEN."""
+
 MEASURED_FILES = ("ragtruth_qa_dev", "nhnet", "summedits")
 """Files of DATA that are only for evaluation."""
+
+NEW_ITEMS = 60
+"""Items of `answers3` for evaluation."""
+
+LONGEST_ADDED = 1200
+LONGEST_WITH_ADDED = 1500
+"""Characters of an added passage, and of a context that gets some."""
 
 Row = dict[str, Any]
 
@@ -53,15 +65,15 @@ class Source(NamedTuple):
 
 
 SOURCES = (
-    Source("fever_dev", 0.5, 0.05, 1200),
-    Source("fool_me_twice", 0.7, 0.05, 1200),
-    Source("cg2c", 0.7, 0.05, 900),
-    Source("squad_v2", 0.7, 0.05, 1200, 0.6),
-    Source("mnli_dev", 0.3, 0.1, 1200, 0.6),
-    Source("factcheck_gpt", 0.5, 0.1, 900),
-    Source("wice", 0.7, 0.05, 1500),
-    Source("begin_wow", 0.3, 0.1, 900),
-    Source("fever", 0.7, 0.05, 1500, 0.5),
+    Source("fever_dev", 0.5, 0.05, 2400),
+    Source("fool_me_twice", 0.7, 0.05, 2400),
+    Source("cg2c", 0.7, 0.05, 1800),
+    Source("squad_v2", 0.7, 0.05, 2400, 0.6),
+    Source("mnli_dev", 0.3, 0.1, 2400, 0.6),
+    Source("factcheck_gpt", 0.5, 0.1, 1800),
+    Source("wice", 0.7, 0.05, 3000),
+    Source("begin_wow", 0.3, 0.1, 1800),
+    Source("fever", 0.7, 0.05, 3000, 0.5),
 )
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "source": pl.String,
@@ -86,6 +98,11 @@ def is_held_out_item(item: str) -> bool:
     return _hash(f"item {item}") < 0.1
 
 
+def list_new_items(answers: pl.DataFrame) -> list[str]:
+    """Return the items of `answers3` that are for evaluation."""
+    return answers["item"].unique(maintain_order=True).sample(NEW_ITEMS, shuffle=True, seed=0).to_list()
+
+
 def list_measured(data: Path) -> Iterator[tuple[list[str], str]]:
     """Yield context and response of all evaluation data."""
     frames = [pl.read_parquet(data / f"{name}.parquet") for name in MEASURED_FILES]
@@ -95,7 +112,9 @@ def list_measured(data: Path) -> Iterator[tuple[list[str], str]]:
     if (data / "fever.parquet").exists():
         fever = pl.read_parquet(data / "fever.parquet")
         frames.append(fever.filter([is_held_out_context(context) for context in fever["context"].to_list()]))
-    frames += [frame.filter([is_held_out_item(item) for item in frame["item"]]) for frame in _read_written()]
+    frames += [_select_measured(name) for name in WRITTEN_SETS]
+    if (data / "begin_dev.parquet").exists():
+        frames.append(pl.read_parquet(data / "begin_dev.parquet"))
     for frame in frames:
         yield from frame.select("context", "response").iter_rows()
 
@@ -113,7 +132,7 @@ def build_mix(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, C
     counts: dict[str, Counter[str]] = {}
     own_sources = {
         "statements": row_maker.make_statement_rows(),
-        "answers": row_maker.make_answer_rows(),
+        **{name: row_maker.make_answer_rows(name) for name in ANSWERS},
         "handbook": row_maker.make_handbook_rows(),
     }
     for name, own_rows in own_sources.items():
@@ -122,18 +141,42 @@ def build_mix(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, C
     for source in SOURCES:
         if (data / f"{source.name}.parquet").exists():
             count = counts.setdefault(source.name, Counter())
-            rows_of_mix += _drop_shortcuts(
-                _drop_leaks(_read_external(data, source, share, row_maker.rng), measured_texts, count), row_maker.rng, count
-            )
+            rows = _drop_leaks(_read_external(data, source, share, row_maker.rng), measured_texts, count)
+            rows_of_mix += _add_passages(_drop_shortcuts(rows, row_maker.rng, count), row_maker.rng)
     rows_of_mix += list(
-        row_maker.make_changed_rows([row for row in rows_of_mix if row["source"] in ("statements", "answers", "squad_v2")])
+        row_maker.make_changed_rows(
+            [row for row in rows_of_mix if row["source"] in ("statements", "answers", "answers4", "squad_v2")]
+        )
     )
     counts["by rule"] = Counter(taken=sum(row["source"] == "by rule" for row in rows_of_mix))
     return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in rows_of_mix], schema=SCHEMA), counts
 
 
-def _read_written() -> list[pl.DataFrame]:
-    return [pl.read_parquet(WRITTEN / f"{name}.parquet") for name in ("statements", "answers")]
+def _select_measured(name: str) -> pl.DataFrame:
+    """Select the items of a file of jobs/data/written that are for evaluation."""
+    frame = pl.read_parquet(WRITTEN / f"{name}.parquet")
+    measured = {item for item in frame["item"] if is_held_out_item(item)}
+    return frame.filter(pl.col("item").is_in([*measured, *(list_new_items(frame) if name == "answers3" else ())]))
+
+
+def _select_training(name: str) -> pl.DataFrame:
+    """Select the other items of the file."""
+    frame = pl.read_parquet(WRITTEN / f"{name}.parquet")
+    return frame.join(_select_measured(name).select("item").unique(), on="item", how="anti", maintain_order="left")
+
+
+def _add_passages(rows: list[Row], rng: Random) -> list[Row]:
+    """Put one or two passages of other rows among the passages of half of the contexts, in random order."""
+    others = sorted({passage for row in rows for passage in row["context"] if len(passage) < LONGEST_ADDED})
+    contexts: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        own = tuple(row["context"])
+        if own not in contexts:
+            count = rng.choice([0, 0, 1, 2]) if sum(map(len, own)) < LONGEST_WITH_ADDED else 0
+            passages = [*own, *rng.sample(others, min(count, len(others)))]
+            contexts[own] = rng.sample(passages, len(passages)) if count else passages
+        row["context"] = contexts[own]
+    return rows
 
 
 def _drop_leaks(rows: Sequence[Row], measured_texts: MeasuredTexts, count: Counter[str]) -> list[Row]:
@@ -181,15 +224,13 @@ class _RowMaker:
 
     def make_statement_rows(self) -> Iterator[Row]:
         """Yield written statements, each with the one that it minimally changes."""
-        frame = _read_written()[0]
-        for row in frame.filter([not is_held_out_item(item) for item in frame["item"]]).iter_rows(named=True):
+        for row in _select_training("statements").iter_rows(named=True):
             yield {**_select_texts(row), "of": row["of"]}
 
-    def make_answer_rows(self) -> Iterator[Row]:
+    def make_answer_rows(self, name: str) -> Iterator[Row]:
         """Yield written answers with labels of their sentences."""
-        frame = _read_written()[1]
-        for row in frame.filter([not is_held_out_item(item) for item in frame["item"]]).iter_rows(named=True):
-            labels = [{name: label[name] for name in ("start", "end", "supported")} for label in row["sentence_labels"]]
+        for row in _select_training(name).iter_rows(named=True):
+            labels = [{key: label[key] for key in ("start", "end", "supported")} for label in row["sentence_labels"]]
             yield {**_select_texts(row), "sentence_labels": labels}
 
     def make_handbook_rows(self) -> Iterator[Row]:

@@ -10,7 +10,15 @@ from sklearn.metrics import roc_auc_score
 from ragassay.jobs.data.handbook.build import LOGS
 from ragassay.jobs.training.shortcuts import list_statements, predict_from_statement, render_table
 from tests.benchmarks.leaks import compute_overlap, index_texts, is_leak
-from tests.benchmarks.mix import MEASURED_FILES, WRITTEN, build_mix, is_held_out_context, is_held_out_item
+from tests.benchmarks.mix import (
+    MEASURED_FILES,
+    WRITTEN,
+    WRITTEN_SETS,
+    build_mix,
+    is_held_out_context,
+    is_held_out_item,
+    list_new_items,
+)
 
 Built = tuple[pl.DataFrame, dict[str, dict[str, int]]]
 TEST_TEXT = "The harbour master of Fenwick keeps eleven boats and lends none of them to strangers in winter."
@@ -50,21 +58,24 @@ def test_the_mix_contains_no_evaluation_data(data: Path, built: Built) -> None:
     trained = set(mix["context"].explode().to_list())
     handbook = pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test")
     assert trained.isdisjoint(handbook["context"].explode().to_list())
-    for name in ("statements", "answers"):
+    new = pl.read_parquet(WRITTEN / "answers3.parquet")
+    measured = new.filter(pl.col("item").is_in(list_new_items(new)))
+    assert trained.isdisjoint(measured["context"].explode().to_list())
+    for name in WRITTEN_SETS:
         written = pl.read_parquet(WRITTEN / f"{name}.parquet")
         kept = written.filter([is_held_out_item(item) for item in written["item"]])
         assert 0.05 < kept["item"].n_unique() / written["item"].n_unique() < 0.15
         assert trained.isdisjoint(kept["context"].explode().to_list())
     fever = [tuple(context) for context in pl.read_parquet(data / "fever.parquet")["context"].to_list()]
-    assert any(map(is_held_out_context, fever))
-    assert not any(is_held_out_context(context) for context in mix.filter(source="fever")["context"].to_list())
+    held_out = {passage for context in fever if is_held_out_context(context) for passage in context}
+    assert held_out and held_out.isdisjoint(mix.filter(source="fever")["context"].explode().to_list())
     assert counts["fever_dev"]["near-duplicates of evaluation data"] == 1
     assert not any("master of Fenwick" in passage for passage in trained)
 
 
 def test_rows_of_a_mix_have_a_weight_and_the_statement_they_change(built: Built) -> None:
     mix, _ = built
-    assert set(mix["source"]) == {"statements", "answers", "handbook", "fever", "fever_dev", "by rule"}
+    assert set(mix["source"]) == {*WRITTEN_SETS, "handbook", "fever", "fever_dev", "by rule"}
     changes = mix.filter(pl.col("of").is_not_null())
     assert len(changes) > 1000 and set(changes["source"]) == {"statements"}
     assert mix.filter(pl.col("weight") < 1)["source"].is_in(["fever", "fever_dev", "by rule"]).all()
