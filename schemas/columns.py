@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 SCHEMA_VERSION = 1
-METHOD_VERSION = 2
+METHOD_VERSION = 3
 """Incremented when the same settings give other sentences or values, so that one output folder never mixes them."""
 
 

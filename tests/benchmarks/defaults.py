@@ -10,7 +10,7 @@ sets. --write writes the bundled calibration of all sets.
 import argparse
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,22 +146,22 @@ def score_responses(rows: Rows, choice: Choice, fits: dict[str, NormalizationFit
     return apply_rule(rule, rows.sentence_values, rows.sentence_counts).response
 
 
-def choose_threshold(scores: Floats, bad: Bools, lowest: float = -np.inf) -> float:
-    """Choose the threshold, `lowest` or above, at which the flagged scores have the best F1, with FLAG_PRECISION or more."""
+def list_thresholds(scores: Floats, bad: Bools, lowest: float = -np.inf) -> Iterator[tuple[float, float]]:
+    """Yield the thresholds, `lowest` or above, at which the flagged scores have FLAG_PRECISION or more, each with its F1."""
     candidates = np.unique(scores[scores > lowest])
     between = (candidates[:-1] + candidates[1:]) / 2
-    best, best_f1 = lowest, -1.0
     for threshold in (lowest, *between):
         flagged = scores <= threshold
-        if flagged.any() and bad[flagged].mean() >= FLAG_PRECISION and (f1 := f1_score(bad, flagged)) > best_f1:
-            best, best_f1 = float(threshold), f1
-    return best
+        hits = np.count_nonzero(flagged & bad)
+        if hits and hits >= FLAG_PRECISION * np.count_nonzero(flagged):
+            yield float(threshold), float(2 * hits / (np.count_nonzero(flagged) + np.count_nonzero(bad)))
 
 
 def fit_thresholds(read: Sequence[Rows], choice: Choice, fits: dict[str, NormalizationFit]) -> tuple[float, float]:
     """Fit the thresholds of a response and of a sentence to what the readers labeled.
 
-    First the sentence's, of flagged sentences, then the response's, of flagged responses; see `choose_threshold`.
+    The pair has the best F1 of flagged responses: those with a flagged sentence, or with a mean at the threshold or below it.
+    Flagged sentences and flagged responses have FLAG_PRECISION or more.
 
     Args:
         read: Sets with the readers' labels.
@@ -173,12 +173,18 @@ def fit_thresholds(read: Sequence[Rows], choice: Choice, fits: dict[str, Normali
     positive = np.concatenate([scores.sentence_positive for scores in scored])
     truth = np.concatenate([rows.sentence_truth for rows in read])
     known = ~np.isnan(truth) & ~np.isnan(positive)
-    sentence = choose_threshold(positive[known], truth[known] == 0)
+    cuts = [cut for cut, _ in list_thresholds(positive[known], truth[known] == 0)]
     means = np.concatenate([scores.response for scores in scored])
     lowest_rule = replace(rule, mean=Mean.MIN)
     lowest = np.concatenate([apply_rule(lowest_rule, rows.sentence_values, rows.sentence_counts).response for rows in read])
-    by_sentence = np.where(lowest <= sentence, -np.inf, means)  # flagged, whatever the mean is
-    return choose_threshold(by_sentence, np.concatenate([~rows.is_correct for rows in read]), sentence), sentence
+    bad = np.concatenate([~rows.is_correct for rows in read])
+    pairs = [
+        (f1, threshold, cut)
+        for cut in cuts
+        for threshold, f1 in list_thresholds(np.where(lowest <= cut, -np.inf, means), bad, cut)
+    ]
+    _, threshold, cut = max(pairs)
+    return threshold, cut
 
 
 def compute_mean_auroc(
