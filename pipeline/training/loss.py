@@ -63,18 +63,42 @@ def compute_loss(
     lowest = torch.stack([values.min() for values in log_odds])
     device = lowest.device
     supported = torch.tensor([example.supported for example in examples], device=device)
-    signed = torch.where(supported, lowest, -lowest)
     example_weights = torch.tensor([example.weight for example in examples], device=device)
     smoothing = torch.tensor([example.smoothing for example in examples], device=device)
+    return sum_losses(logprobs, lowest, supported, example_weights, smoothing, weights, pairs), lowest.detach()
+
+
+def sum_losses(
+    logprobs: Any,
+    lowest: Any,
+    supported: Any,
+    example_weights: Any,
+    smoothing: Any,
+    weights: tuple[float, float],
+    pairs: Sequence[tuple[int, int]],
+) -> Any:
+    """Sum the terms of `compute_loss` over examples whose lowest log-odds are known.
+
+    Args:
+        logprobs: Tensor (prompts, 2): log P(yes) and log P(no).
+        lowest: Tensor (examples) of l.
+        supported: Tensor (examples) of labels.
+        example_weights: Tensor (examples) of weights without those of the classes.
+        smoothing: Tensor (examples) of e.
+        weights: Weights of the classes supported and unsupported.
+        pairs: Pairs as indices of the supported and of the unsupported example.
+    """
+    import torch
+
+    signed = torch.where(supported, lowest, -lowest)
     weight = example_weights * torch.where(supported, weights[0], weights[1])
     softplus = torch.nn.functional.softplus
     loss = (weight * ((1 - smoothing) * softplus(-signed) + smoothing * softplus(signed))).sum()
     if pairs:
-        a, b = torch.tensor(pairs, device=device).T
+        a, b = torch.tensor(pairs, device=lowest.device).T
         pair_weights = (example_weights[a] + example_weights[b]) / 2
         loss = loss + PAIR_WEIGHT * (pair_weights * softplus(lowest[b] - lowest[a] + MARGIN)).sum()
-    mass = torch.logaddexp(logprobs[:, 0], logprobs[:, 1])
-    return loss - MASS_WEIGHT * mass.sum(), lowest.detach()
+    return loss - MASS_WEIGHT * torch.logaddexp(logprobs[:, 0], logprobs[:, 1]).sum()
 
 
 def find_pair_indices(pairs: Sequence[StatementPair], examples: Sequence[LabeledExample]) -> list[tuple[int, int]]:

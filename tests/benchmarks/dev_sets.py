@@ -18,7 +18,7 @@ import polars as pl
 from ragassay.jobs.data.handbook.build import DEMO, LOGS
 from ragassay.jobs.evaluation.labels import Label, compute_sentence_truth
 from ragassay.pipeline.text.split import load_splitter, split_sentences
-from tests.benchmarks.mix import WRITTEN, is_held_out_context, is_held_out_item, list_new_items
+from tests.benchmarks.mix import WRITTEN, is_held_out_context, list_new_items, split_written
 from tests.benchmarks.reread.agreement import LABELS, UNSUPPORTED
 
 SUMMARIES = 800
@@ -56,13 +56,11 @@ def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
     yield "summedits", contexts.join(summaries, on="context", maintain_order="left").head(SUMMARIES)
     yield "everyday", pl.read_parquet(DEMO / "**/*.parquet").filter(pl.col("part") == "everyday")
     for name in ("statements", "answers"):
-        written = pl.read_parquet(WRITTEN / f"{name}.parquet")
-        yield f"written_{name}", written.filter([is_held_out_item(item) for item in written["item"]])
+        yield f"written_{name}", split_written(name)[1]
     yield "begin", pl.read_parquet(data / "begin_dev.parquet").head(READ_ANSWERS)
     new = pl.read_parquet(WRITTEN / "answers3.parquet")
     yield "written_new", new.filter(pl.col("item").is_in(list_new_items(new)))
-    fourth = pl.read_parquet(WRITTEN / "answers4.parquet").filter(pl.col("language") == "en")
-    yield "written_fourth", fourth.filter([is_held_out_item(item) for item in fourth["item"]])
+    yield "written_fourth", split_written("answers4")[1].filter(pl.col("language") == "en")
     for (language,), part in pl.read_parquet(LANGUAGES).group_by("language", maintain_order=True):
         yield f"language_{language}", part
 

@@ -112,7 +112,7 @@ def list_measured(data: Path) -> Iterator[tuple[list[str], str]]:
     if (data / "fever.parquet").exists():
         fever = pl.read_parquet(data / "fever.parquet")
         frames.append(fever.filter([is_held_out_context(context) for context in fever["context"].to_list()]))
-    frames += [_select_measured(name) for name in WRITTEN_SETS]
+    frames += [split_written(name)[1] for name in WRITTEN_SETS]
     if (data / "begin_dev.parquet").exists():
         frames.append(pl.read_parquet(data / "begin_dev.parquet"))
     for frame in frames:
@@ -152,17 +152,14 @@ def build_mix(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, C
     return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in rows_of_mix], schema=SCHEMA), counts
 
 
-def _select_measured(name: str) -> pl.DataFrame:
-    """Select the items of a file of jobs/data/written that are for evaluation."""
+def split_written(name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Split a file of jobs/data/written into rows to train on and rows for evaluation."""
     frame = pl.read_parquet(WRITTEN / f"{name}.parquet")
     measured = {item for item in frame["item"] if is_held_out_item(item)}
-    return frame.filter(pl.col("item").is_in([*measured, *(list_new_items(frame) if name == "answers3" else ())]))
-
-
-def _select_training(name: str) -> pl.DataFrame:
-    """Select the other items of the file."""
-    frame = pl.read_parquet(WRITTEN / f"{name}.parquet")
-    return frame.join(_select_measured(name).select("item").unique(), on="item", how="anti", maintain_order="left")
+    if name == "answers3":
+        measured |= set(list_new_items(frame))
+    is_measured = pl.col("item").is_in(list(measured))
+    return frame.filter(~is_measured), frame.filter(is_measured)
 
 
 def _add_passages(rows: list[Row], rng: Random) -> list[Row]:
@@ -224,12 +221,12 @@ class _RowMaker:
 
     def make_statement_rows(self) -> Iterator[Row]:
         """Yield written statements, each with the one that it minimally changes."""
-        for row in _select_training("statements").iter_rows(named=True):
+        for row in split_written("statements")[0].iter_rows(named=True):
             yield {**_select_texts(row), "of": row["of"]}
 
     def make_answer_rows(self, name: str) -> Iterator[Row]:
         """Yield written answers with labels of their sentences."""
-        for row in _select_training(name).iter_rows(named=True):
+        for row in split_written(name)[0].iter_rows(named=True):
             labels = [{key: label[key] for key in ("start", "end", "supported")} for label in row["sentence_labels"]]
             yield {**_select_texts(row), "sentence_labels": labels}
 

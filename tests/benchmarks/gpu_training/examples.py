@@ -1,12 +1,16 @@
 """Labeled prompts as `prepare` writes them and `train` batches them."""
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.token_tree.tree import build_tree
+
+HELD_OUT = "held out"
+"""Name of the held-out contexts of the mix among the watched logs."""
 
 
 class PackedUnit(NamedTuple):
@@ -25,13 +29,11 @@ class PackedGroup(NamedTuple):
         prefix: Token ids that all prompts begin with.
         units: The examples.
         pairs: Indices of the supported and of the unsupported example of minimal pairs.
-        context: Hash of the context.
     """
 
     prefix: Ints
     units: list[PackedUnit]
     pairs: list[tuple[int, int]]
-    context: str
 
 
 class Tree(NamedTuple):
@@ -107,11 +109,18 @@ def join(batch: Sequence[Tree], name: str) -> Any:
     return np.concatenate([getattr(tree, name) for tree in batch])
 
 
-def join_indices(batch: Sequence[Tree]) -> tuple[Ints, list[tuple[int, int]]]:
-    """Return owners and pairs as indices into the examples of the whole batch."""
-    owners, pairs, first = [], [], 0
-    for tree in batch:
-        owners.append(tree.owners + first)
-        pairs += [(a + first, b + first) for a, b in tree.pairs]
-        first += len(tree.supported)
-    return np.concatenate(owners), pairs
+def join_owners(batch: Sequence[Tree]) -> Ints:
+    """Return the owners as indices into the examples of the whole batch."""
+    return np.concatenate([tree.owners + first for tree, first in zip(batch, _find_first_examples(batch), strict=True)])
+
+
+def join_pairs(batch: Sequence[Tree]) -> list[tuple[int, int]]:
+    """Return the pairs as indices into the examples of the whole batch."""
+    return [
+        (a + first, b + first) for tree, first in zip(batch, _find_first_examples(batch), strict=True) for a, b in tree.pairs
+    ]
+
+
+def _find_first_examples(batch: Sequence[Tree]) -> list[int]:
+    """Return the index of each tree's first example."""
+    return list(accumulate((len(tree.supported) for tree in batch[:-1]), initial=0))

@@ -17,9 +17,9 @@ from torch.nn import functional
 from transformers import AttentionInterface, AutoConfig, AutoModel
 
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.training.loss import MARGIN, MASS_WEIGHT, PAIR_WEIGHT
+from ragassay.pipeline.training.loss import sum_losses
 from ragassay.pipeline.training.merged_lora import make_merged_product
-from tests.benchmarks.gpu_training.examples import Tree, join, join_indices, pad
+from tests.benchmarks.gpu_training.examples import Tree, join, join_owners, join_pairs, pad
 
 SCALE = 2.0
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -152,8 +152,8 @@ def save_adapter(model: LoraModel, path: Path) -> None:
     )
 
 
-def compute_logprobs(model: LoraModel, batch: Sequence[Tree], yes: Sequence[int], no: Sequence[int]) -> tuple[Any, Any]:
-    """Compute log P(yes) and log P(no) after each prompt of a batch, among the rows of the head."""
+def compute_logprobs(model: LoraModel, batch: Sequence[Tree], yes: Sequence[int], no: Sequence[int]) -> Any:
+    """Compute log P(yes) and log P(no) after each prompt of a batch, among the rows of the head: tensor (prompts, 2)."""
     tokens, positions, sizes, ends = (torch.from_numpy(array).to(DEVICE) for array in pad(batch))
     index = torch.arange(tokens.shape[1], device=DEVICE)
     is_before, is_inside = index <= index[:, None], index[:, None] < (index + sizes)[:, None, :]
@@ -164,28 +164,20 @@ def compute_logprobs(model: LoraModel, batch: Sequence[Tree], yes: Sequence[int]
         logits = states.flatten(0, 1)[ends] @ model.head.T
     logprobs = torch.log_softmax(logits.float(), -1)
     rows = [[model.head_rows[token] for token in tokens] for tokens in (yes, no)]
-    return logprobs[:, rows[0]].logsumexp(-1), logprobs[:, rows[1]].logsumexp(-1)
+    return torch.stack([logprobs[:, rows_of_label].logsumexp(-1) for rows_of_label in rows], dim=1)
 
 
-def find_lowest(yes: Any, no: Any, batch: Sequence[Tree]) -> Any:
+def find_lowest(logprobs: Any, batch: Sequence[Tree]) -> Any:
     """Return the lowest log-odds of the prompts of each example."""
-    owners = torch.from_numpy(join_indices(batch)[0]).to(yes.device)
-    lowest = torch.full((len(join(batch, "supported")),), float("inf"), device=yes.device)
-    return lowest.scatter_reduce(0, owners, yes - no, "amin")
+    owners = torch.from_numpy(join_owners(batch)).to(logprobs.device)
+    lowest = torch.full((len(join(batch, "supported")),), float("inf"), device=logprobs.device)
+    return lowest.scatter_reduce(0, owners, logprobs[:, 0] - logprobs[:, 1], "amin")
 
 
-def compute_batch_loss(yes: Any, no: Any, batch: Sequence[Tree], class_weights: tuple[float, float]) -> Any:
+def compute_batch_loss(logprobs: Any, batch: Sequence[Tree], class_weights: tuple[float, float]) -> Any:
     """Compute the loss of `pipeline.training.loss` for all trees of a batch at once."""
-    lowest = find_lowest(yes, no, batch)
     supported, weights, smoothing = (
-        torch.from_numpy(join(batch, name)).to(yes.device) for name in ("supported", "weights", "smoothing")
+        torch.from_numpy(join(batch, name)).to(logprobs.device) for name in ("supported", "weights", "smoothing")
     )
-    signed = torch.where(supported, lowest, -lowest)
-    weight = weights * torch.where(supported, *class_weights)
-    softplus = functional.softplus
-    loss = (weight * ((1 - smoothing) * softplus(-signed) + smoothing * softplus(signed))).sum()
-    pairs = join_indices(batch)[1]
-    if pairs:
-        a, b = torch.tensor(pairs, device=yes.device).T
-        loss = loss + PAIR_WEIGHT * ((weights[a] + weights[b]) / 2 * softplus(lowest[b] - lowest[a] + MARGIN)).sum()
-    return loss - MASS_WEIGHT * torch.logaddexp(yes, no).sum()
+    lowest = find_lowest(logprobs, batch)
+    return sum_losses(logprobs, lowest, supported, weights, smoothing, class_weights, join_pairs(batch))

@@ -20,7 +20,7 @@ import polars as pl
 from ragassay.jobs.config.job import Job, load_job
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.training.command import UNTUNED
-from ragassay.jobs.training.examples import ContextGroup, read_examples, split_large_groups
+from ragassay.jobs.training.examples import ContextGroup, read_examples, split_held_out, split_large_groups
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.weights import find_model, prepare_weights
 from ragassay.pipeline.slm.config import Slm
@@ -28,9 +28,11 @@ from ragassay.pipeline.slm.evidence import without_whole_response
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
 from ragassay.pipeline.token_tree.tree import count_shared_tokens
-from tests.benchmarks.gpu_training.examples import PackedGroup, PackedUnit
+from ragassay.pipeline.training.loss import find_pair_indices
+from tests.benchmarks.gpu_training.examples import HELD_OUT, PackedGroup, PackedUnit
 
 MAX_PROMPT, MAX_TREE = 2048, 3072
+HELD_OUT_SHARE = 0.02
 HEAD_TOKENS = 6000
 """Rows of the LM head to carry: the most frequent tokens, over which P(yes) is normalized in training."""
 
@@ -43,16 +45,14 @@ def pack_group(group: ContextGroup) -> PackedGroup:
         PackedUnit([np.array(prompt[len(shared) :], dtype=np.int32) for prompt in unit.prompts], *unit[1:])
         for unit in group.units
     ]
-    index = {unit.prompts[0]: i for i, unit in enumerate(group.units) if len(unit.prompts) == 1}
-    pairs = [(index[a], index[b]) for a, b in group.pairs if a in index and b in index]
-    return PackedGroup(np.array(shared, dtype=np.int32), units, pairs, group.context)
+    return PackedGroup(np.array(shared, dtype=np.int32), units, find_pair_indices(group.pairs, group.units))
 
 
-def read_log(path: Path, slm: Slm, builder: PromptBuilder, job: Job) -> list[PackedGroup]:
-    """Read a labeled log as packed groups."""
+def read_log(path: Path, slm: Slm, builder: PromptBuilder, job: Job) -> list[ContextGroup]:
+    """Read a labeled log."""
     nlp = load_splitter(job.splitting.pipeline, job.splitting.language)
     examples = read_examples(str(path), LabelSource("label"), job.input.columns, slm, builder, nlp, MAX_PROMPT)
-    return [pack_group(group) for group in split_large_groups(examples.groups, MAX_TREE)]
+    return split_large_groups(examples.groups, MAX_TREE)
 
 
 def count_tokens(groups: Sequence[PackedGroup]) -> Counter[int]:
@@ -85,18 +85,21 @@ def main() -> None:
     parser.add_argument("--config", help="job file with one SLM; the bundled verifier's untuned model without")
     parser.add_argument("--watch", type=Path, nargs="*", default=[])
     arguments = parser.parse_args()
-    job = load_job(arguments.config) if arguments.config else Job()
+    job = load_job(arguments.config)
     slm = without_whole_response(job.members.slms[0] if arguments.config else UNTUNED)
     builder = PromptBuilder(slm, load_tokenizer(slm))
     groups: dict[str, list[PackedGroup]] = {}
+    watched = {path.stem: [pack_group(g) for g in read_log(path, slm, builder, job)] for path in arguments.watch}
+    watched[HELD_OUT] = []
     with TemporaryDirectory() as folder:
         for (source,), part in pl.read_parquet(arguments.mix).group_by(["source"], maintain_order=True):
             path = Path(folder, "part.parquet")
             has_labels = part["sentence_labels"].null_count() < len(part)
             (part if has_labels else part.drop("sentence_labels")).write_parquet(path)
-            groups[str(source)] = read_log(path, slm, builder, job)
+            training, held_out = split_held_out(read_log(path, slm, builder, job), HELD_OUT_SHARE)
+            groups[str(source)] = [pack_group(group) for group in training]
+            watched[HELD_OUT] += [pack_group(group) for group in held_out]
             print(f"{source}: {len(groups[str(source)]):,} contexts")
-    watched = {path.stem: read_log(path, slm, builder, job) for path in arguments.watch}
     counts = count_tokens([group for part in (*groups.values(), *watched.values()) for group in part])
     labels = {*builder.yes_ids, *builder.no_ids}
     ids = np.array(sorted({*counts, *labels}))

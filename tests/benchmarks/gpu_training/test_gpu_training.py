@@ -48,9 +48,7 @@ def test_the_loss_of_a_batch_is_that_of_tune() -> None:
     logprobs = torch.log(torch.rand(sum(len(unit.prompts) for unit in units), 2) / 2)
     pairs = find_pair_indices([pair for group in groups for pair in group.pairs], units)
     expected, _ = compute_loss(logprobs, units, (0.8, 1.4), pairs)
-    assert compute_batch_loss(logprobs[:, 0], logprobs[:, 1], batch, (0.8, 1.4)).item() == pytest.approx(
-        expected.item(), rel=1e-5
-    )
+    assert compute_batch_loss(logprobs, batch, (0.8, 1.4)).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def find(trees: list[Tree], wanted: Tree) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
 
-from tests.benchmarks.gpu_training.examples import Tree, join, make_batches, make_tree
+from tests.benchmarks.gpu_training.examples import HELD_OUT, Tree, join, make_batches, make_tree
 from tests.benchmarks.gpu_training.model import (
     LoraModel,
     compute_batch_loss,
@@ -31,8 +31,6 @@ from tests.benchmarks.gpu_training.model import (
 
 OWN = ("answers", "answers3", "answers4", "statements", "handbook", "by rule")
 Labels = tuple[list[int], list[int]]
-HELD_OUT = "held out"
-HELD_OUT_SHARE = 0.02
 WARM_UP_STEPS = 30
 
 
@@ -66,7 +64,7 @@ def measure(model: LoraModel, trees: Sequence[Tree], labels: Labels, area: int) 
     values, truth = [], []
     with torch.inference_mode():
         for batch in make_batches(trees, area):
-            values += find_lowest(*compute_logprobs(model, batch, *labels), batch).tolist()
+            values += find_lowest(compute_logprobs(model, batch, *labels), batch).tolist()
             truth += join(batch, "supported").tolist()
     return float(roc_auc_score(truth, values))
 
@@ -75,13 +73,10 @@ def read_trees(folder: Path, model: LoraModel) -> tuple[dict[str, list[Tree]], d
     """Read the trees to train on by source, the watched ones by log, and the token ids of yes and no."""
     with lzma.open(folder / "examples.pkl.xz") as file:
         examples = pickle.load(file)
-    training: dict[str, list[Tree]] = {source: [] for source in examples["train"]}
-    watched = {name: [make_tree(group, model.rows) for group in groups] for name, groups in examples["watched"].items()}
-    watched[HELD_OUT] = []
-    for source, groups in examples["train"].items():
-        for group in groups:
-            is_held_out = int(group.context[:8], 16) < HELD_OUT_SHARE * 2**32
-            (watched[HELD_OUT] if is_held_out else training[source]).append(make_tree(group, model.rows))
+    training, watched = (
+        {name: [make_tree(group, model.rows) for group in groups] for name, groups in examples[part].items()}
+        for part in ("train", "watched")
+    )
     return training, watched, (examples["yes"], examples["no"])
 
 
@@ -119,7 +114,7 @@ def main() -> None:
         count = len(join(step, "supported"))
         losses.append(0.0)
         for batch in make_batches(step, options.area):
-            loss = compute_batch_loss(*compute_logprobs(model, batch, *labels), batch, classes) / count
+            loss = compute_batch_loss(compute_logprobs(model, batch, *labels), batch, classes) / count
             loss.backward()
             losses[-1] += loss.item()
         norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
