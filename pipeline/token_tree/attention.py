@@ -38,13 +38,14 @@ def split_into_blocks(tree: TokenTree, device: Any) -> list[AttentionBlock]:
     """Split the queries of a tree into blocks."""
     import torch
 
-    attends = tree.attention_mask()
+    stops = np.arange(len(tree.tokens)) + tree.subtree_sizes
     blocks = []
-    for start in range(0, len(attends), BLOCK_SIZE):
-        rows = attends[start : start + BLOCK_SIZE]
-        keys = np.flatnonzero(rows.any(axis=0))
-        mask = torch.zeros(rows.shape[0], len(keys)).masked_fill_(torch.from_numpy(~rows[:, keys]), float("-inf"))
-        blocks.append(AttentionBlock(start, start + rows.shape[0], torch.from_numpy(keys).to(device), mask.to(device)))
+    for start in range(0, len(stops), BLOCK_SIZE):
+        queries = np.arange(start, min(start + BLOCK_SIZE, len(stops)))
+        keys = np.concatenate([np.flatnonzero(stops[:start] > start), queries])  # the ancestors of the first query come first
+        attends = (keys <= queries[:, None]) & (queries[:, None] < stops[keys])
+        mask = torch.zeros(attends.shape).masked_fill_(torch.from_numpy(~attends), float("-inf"))
+        blocks.append(AttentionBlock(start, start + len(queries), torch.from_numpy(keys).to(device), mask.to(device)))
     return blocks
 
 

@@ -6,6 +6,7 @@ ancestors and itself, and its position is its depth, so every prompt gets the sa
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, starmap
 
 import numpy as np
 
@@ -42,26 +43,24 @@ def build_tree(prompts: Sequence[TokenSequence]) -> TokenTree:
     Args:
         prompts: Token ids of each prompt, at least one; equal prompts share their last token.
     """
-    tokens: list[int] = []
-    positions: list[int] = []
-    sizes: list[int] = []
-    ends = np.zeros(len(prompts), dtype=np.int64)
-    path: list[int] = []  # indices of the tokens of the previous prompt
-    for i in sorted(range(len(prompts)), key=lambda i: tuple(prompts[i])):
-        prompt = prompts[i]
-        shared = count_shared_tokens(prompt, [tokens[index] for index in path])
-        for index in path[shared:]:
-            sizes[index] = len(tokens) - index
-        del path[shared:]
-        for depth in range(shared, len(prompt)):
-            path.append(len(tokens))
-            tokens.append(prompt[depth])
-            positions.append(depth)
-            sizes.append(0)
-        ends[i] = path[len(prompt) - 1]
-    for index in path:
-        sizes[index] = len(tokens) - index
-    return TokenTree(np.array(tokens), np.array(positions), np.array(sizes), ends)
+    order = sorted(range(len(prompts)), key=lambda i: tuple(prompts[i]))
+    paths = [np.fromiter(prompts[i], np.int64, len(prompts[i])) for i in order]
+    shared = [0, *starmap(count_shared_tokens, pairwise(paths))]
+    stops = np.cumsum([len(path) - depth for path, depth in zip(paths, shared, strict=True)])
+    starts = [0, *stops[:-1].tolist()]
+    ends = np.empty(len(prompts), dtype=np.int64)
+    ends[order] = stops - 1
+    subtree_stops = np.empty(stops[-1], dtype=np.int64)
+    next_branch = np.full(max(map(len, paths)), stops[-1])  # depth -> first token of the next prompt that branches off above it
+    for start, stop, depth in reversed(list(zip(starts, stops.tolist(), shared, strict=True))):
+        subtree_stops[start:stop] = next_branch[depth : depth + stop - start]
+        next_branch[depth:] = start
+    return TokenTree(
+        tokens=np.concatenate([path[depth:] for path, depth in zip(paths, shared, strict=True)]),
+        positions=np.concatenate([np.arange(depth, len(path)) for path, depth in zip(paths, shared, strict=True)]),
+        subtree_sizes=subtree_stops - np.arange(stops[-1]),
+        prompt_ends=ends,
+    )
 
 
 def count_tree_tokens(prompts: Iterable[TokenSequence]) -> int:
@@ -73,9 +72,8 @@ def count_tree_tokens(prompts: Iterable[TokenSequence]) -> int:
     return count
 
 
-def count_shared_tokens(first: TokenSequence, second: TokenSequence) -> int:
+def count_shared_tokens(first: TokenSequence | Ints, second: TokenSequence | Ints) -> int:
     """Count the tokens at the start of two prompts that are equal."""
-    for i, (a, b) in enumerate(zip(first, second, strict=False)):
-        if a != b:
-            return i
-    return min(len(first), len(second))
+    length = min(len(first), len(second))
+    different = np.flatnonzero(np.not_equal(first[:length], second[:length]))
+    return int(different[0]) if len(different) else length
