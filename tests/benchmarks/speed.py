@@ -194,7 +194,7 @@ def invoke(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run_child, args=(way, logs, slm, sender))
-    with _preload(openmp_library() or ""):
+    with preload(openmp_library() or ""):
         process.start()
     sender.close()
     try:
@@ -208,7 +208,7 @@ def invoke(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
 
 
 @contextlib.contextmanager
-def _preload(library: str) -> Iterator[None]:
+def preload(library: str) -> Iterator[None]:
     """Preload a library in processes started inside, as the job's actors do."""
     previous = os.environ.get("LD_PRELOAD", "")
     os.environ["LD_PRELOAD"] = library
