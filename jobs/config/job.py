@@ -146,4 +146,4 @@ def resolve_dtypes(job: Job) -> Job:
 
 
 def _resolve_dtype(member: _Local) -> _Local:
-    return member.model_copy(update={"engine": member.engine.resolve(member.replicas.num_gpus)})
+    return member.model_copy(update={"engine": member.engine.resolve(member, member.replicas.num_gpus)})

@@ -68,7 +68,7 @@ def tune(
         ModelError: The model can't be trained.
         OutputError: The folder contains a finished adapter, or can't be written.
     """
-    require_packages(("torch", "transformers", "peft"), "`ragassay tune`", extra="tune")
+    require_packages(("torch", "transformers", "peft"), "`ragassay tune`")
     check_writable(open_folder(str(out / WEIGHTS_FILE)), str(out))
     if (out / WEIGHTS_FILE).exists():
         raise OutputError(errors.FINISHED_ALREADY, path=out)

@@ -4,6 +4,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field, WrapValidator
 
+from ragassay.pipeline.engines.auto import AutoSettings
 from ragassay.pipeline.engines.server import ServerSettings
 from ragassay.pipeline.engines.settings import EngineSettings
 from ragassay.pipeline.engines.torch_engine import TorchSettings
@@ -11,7 +12,7 @@ from ragassay.pipeline.engines.transformers_engine import TransformersSettings
 from ragassay.pipeline.engines.vllm_engine import VllmSettings
 from ragassay.pipeline.plugins import ENGINES, read_kind
 
-_Kinds = VllmSettings | TransformersSettings | TorchSettings | ServerSettings
+_Kinds = AutoSettings | VllmSettings | TransformersSettings | TorchSettings | ServerSettings
 
 ENGINE_CLASSES: tuple[type[EngineSettings], ...] = get_args(_Kinds)
 

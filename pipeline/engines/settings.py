@@ -1,6 +1,6 @@
 """Settings of every engine."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 from pydantic_core import PydanticCustomError
@@ -36,8 +36,13 @@ class EngineSettings(BaseModel):
         """Return why a member or a local reasoner can't use these settings with `gpus` GPUs per replica; None if it can."""
         return None
 
-    def resolve(self, gpus: float) -> Self:
-        """Return the settings with machine-dependent values resolved for this machine, so that all replicas compute alike."""
+    def resolve(self, model: Model, gpus: float) -> "EngineSettings":
+        """Return the settings with machine-dependent values resolved for this machine, so that all replicas compute alike.
+
+        Args:
+            model: The model.
+            gpus: GPUs of a replica.
+        """
         return self
 
     def identify_weights(self, model: Model) -> dict[str, Any]:
@@ -67,12 +72,15 @@ class LocalSettings(EngineSettings):
     """Settings of every engine in a process of RAGAssay.
 
     Attributes:
+        USES_INTEL_OPENMP: Whether Intel's OpenMP is preloaded where it runs: a little faster, but its threads spin while they
+            wait, and take ten times as long where other processes use the cores.
         dtype: Type of weights and activations; auto selects the fastest sound type, see `pipeline.engines.dtype`.
         max_model_len: Context window in tokens; None uses the model's own, at most 8192.
         threads: CPU threads of one replica; None shares the machine's cores among the replicas.
     """
 
     EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = EngineSettings.EXCLUDED_FROM_IDENTITY | {"threads"}
+    USES_INTEL_OPENMP: ClassVar[bool] = True
 
     dtype: Dtype = "auto"
     max_model_len: int | None = Field(None, ge=64)
@@ -82,7 +90,7 @@ class LocalSettings(EngineSettings):
         """See `EngineSettings.identity`."""
         return {"quantization": None, **super().identity()}  # also in the identity of engines without quantization
 
-    def resolve(self, gpus: float) -> Self:
+    def resolve(self, model: Model, gpus: float) -> "LocalSettings":
         """See `EngineSettings.resolve`."""
         return self.model_copy(update={"dtype": resolve_dtype(self.dtype, gpus)})
 

@@ -1,10 +1,11 @@
-"""PyTorch as an engine, for models with the Llama architecture. It starts in seconds and computes shared prefixes once; vLLM is
-faster for many rows."""
+"""PyTorch as an engine, for models with the Llama architecture: it starts in a second and computes shared prefixes once.
+
+On CPUs it is as fast as vLLM (tests/benchmarks/results/speed.md)."""
 
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -18,8 +19,8 @@ from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import prepare_model
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
-from ragassay.pipeline.engines.weights import MAX_WINDOW, find_model
-from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.engines.weights import EMBEDDED, MAX_WINDOW, find_model, prepare_weights
+from ragassay.pipeline.errors import ModelError, RagassayError
 from ragassay.pipeline.install import require_packages
 from ragassay.pipeline.listener import report_answered
 from ragassay.pipeline.token_tree.tree import build_tree, count_shared_tokens
@@ -37,9 +38,10 @@ milliseconds, and take ten times as long where other processes use all cores."""
 
 
 class TorchSettings(LocalSettings):
-    """Settings of PyTorch: starts in seconds, for Llama and Qwen2 models in local files."""
+    """Settings of PyTorch: starts in a second, for Llama and Qwen2 models in local files."""
 
     PACKAGES: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+    USES_INTEL_OPENMP: ClassVar[bool] = False
 
     kind: Literal["torch"] = "torch"
 
@@ -53,16 +55,16 @@ class TorchSettings(LocalSettings):
         return TorchEngine(model, self, gpus=gpus, threads=threads)
 
 
-def can_load_model(model: Model) -> bool:
-    """Return whether this engine can load a model. Prepares its weights.
+def can_read_model(model: Model) -> bool:
+    """Return whether this engine can load a model: it is in local files and has the Llama architecture.
 
-    Raises:
-        ModelError: The model or its adapter is unknown or can't be read.
+    A GGUF file is dequantized for that. A model that can't be read gives False; its error is raised where it is loaded.
     """
-    if isinstance(find_model(model.model), str) or model.trust_remote_code:
-        return False
-    require_packages(TorchSettings.PACKAGES, f"Model {model.name!r}")
-    return read_llama_config(Path(prepare_model(model))) is not None
+    if model.trust_remote_code or model.model == EMBEDDED:
+        return not model.trust_remote_code
+    with suppress(RagassayError):
+        return isinstance(find_model(model.model), Path) and read_llama_config(Path(prepare_weights(model.model))) is not None
+    return False
 
 
 class TorchEngine:
@@ -83,8 +85,9 @@ class TorchEngine:
         config = read_llama_config(folder)
         if config is None:
             raise ModelError(errors.OTHER_ARCHITECTURE, member=model.name, model=model.model)
+        dtype = resolve_dtype(settings.dtype, gpus or torch.cuda.is_available())
         try:
-            self._model = Llama(folder, config, resolve_dtype(settings.dtype, gpus or torch.cuda.is_available()))
+            self._model = Llama(folder, config, dtype)
         except Exception as error:
             fields = {"member": model.name, "engine": "PyTorch", "model": model.model, "reason": error}
             raise ModelError(errors.ENGINE_CANNOT_LOAD, **fields) from error

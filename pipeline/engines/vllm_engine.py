@@ -149,7 +149,7 @@ def engine_args(
 
 def sampling_args(labels: Sequence[int]) -> dict[str, Any]:
     """Return the arguments of `vllm.SamplingParams`: one greedy token, with the logprobs of exactly these token ids."""
-    return {"max_tokens": 1, "temperature": 0.0, "logprob_token_ids": list(labels), "detokenize": False}
+    return {"max_tokens": 1, "temperature": 0.0, "logprob_token_ids": list(labels), "detokenize": False, "skip_clone": True}
 
 
 class VllmEngine:

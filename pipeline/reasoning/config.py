@@ -85,4 +85,4 @@ class Reasoner(Model):
 def resolve_engine(reasoner: Reasoner) -> Reasoner:
     """Return the reasoner with engine settings resolved for this machine; see `EngineSettings.resolve`."""
     engine: EngineSettings = reasoner.engine
-    return reasoner.model_copy(update={"engine": engine.resolve(reasoner.replicas.num_gpus)})
+    return reasoner.model_copy(update={"engine": engine.resolve(reasoner, reasoner.replicas.num_gpus)})

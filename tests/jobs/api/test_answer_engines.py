@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.api import answer_engines
 from ragassay.jobs.api.answer_engines import choose_answer_engines, describe_answer_engines
 from ragassay.jobs.api.check import check_answers
 from ragassay.jobs.config.job import Job, make_job, resolve_dtypes
@@ -30,7 +29,7 @@ def choose(job: Job, answers: int = 1) -> tuple[str, str]:
 
 
 def test_pytorch_replaces_vllm_for_few_answers(tiny_model: str) -> None:
-    job = make_slm_job(tiny_model, dtype="float32", max_model_len=512, threads=1)
+    job = make_slm_job(tiny_model, engine="vllm", dtype="float32", max_model_len=512, threads=1)
     assert choose(job) == ("torch", "a on torch, float32")
     assert choose(job, 51) == ("vllm", "a on vllm, float32")
     engine = choose_answer_engines(job, 1).members.slms[0].local_engine
@@ -62,19 +61,20 @@ def test_settings_of_vllm_alone_keep_it(tiny_model: str) -> None:
     assert choose(own_code) == ("vllm", "a on vllm, float32 (for trust_remote_code)")
 
 
-def test_the_scores_are_those_of_transformers(tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scores_are_those_of_transformers(tiny_model: str, tmp_path: Path) -> None:
     """Scores and evidence, with the fingerprint of the job's own engine."""
     moments = tmp_path / "moments.json"
     moments.write_text(json.dumps({"a": {"mu": 0.0, "sigma": 1.0, "count": 10, "low": 0}}))
+    slm = {"name": "a", "model": tiny_model, "dtype": "float32"}
     job = {
-        "members": {"slms": [{"name": "a", "model": tiny_model, "dtype": "float32"}]},
+        "members": {"slms": [slm]},
         "verdict": {"normalize": {"source": "frozen", "file": str(moments)}, "threshold": {"value": 0.0}},
     }
     steps: list[str] = []
     (checked,) = check_answers(make_job(job), [ANSWER], None, None, steps.append)
     assert "preparing models" in steps and checked.judged_by.endswith(". a on torch, float32")
-    monkeypatch.setattr(answer_engines, "can_load_model", lambda _: False)
-    (expected,) = check_answers(make_job(job), [ANSWER], None, None, steps.append)
+    slow_job = make_job(job | {"members": {"slms": [slm | {"engine": "transformers"}]}})
+    (expected,) = check_answers(slow_job, [ANSWER], None, None, steps.append)
     assert expected.judged_by.endswith(". a on transformers, float32")
     for name in ("log_p_yes", "log_p_no"):
         assert checked.row["members"][0][name] == pytest.approx(expected.row["members"][0][name], abs=1e-4)
