@@ -13,12 +13,12 @@ from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.forecast.count import count_segments
 from ragassay.jobs.forecast.estimate import Forecast, forecast_run, format_forecasts
+from ragassay.jobs.forecast.gpu_time import describe_gpu_time
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import try_engines, try_judge
 from ragassay.jobs.input import Logs, check_types
 from ragassay.jobs.integrations.traces.source import preview_job_logs
 from ragassay.jobs.output.fingerprint import make_fingerprint
-from ragassay.jobs.progress.bar_state import format_duration
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import RunOptions, make_plan
 from ragassay.jobs.scoring.frequencies import count_table_frequencies
@@ -118,9 +118,7 @@ def print_forecast(
         elif seconds:
             lines.append(("time", f"not measured: the engines gave no answer within {seconds:g} s (--seconds sets the limit)"))
     if gpus and gpu_tokens_per_second:
-        gpu_seconds = forecasts[0].workload.computed_tokens / (gpus * gpu_tokens_per_second)
-        price = f", {gpu_seconds / 3600 * gpus * gpu_price:,.2f} in GPU hours" if gpu_price else ""
-        text = f"{format_duration(gpu_seconds)} at {gpu_tokens_per_second:,.0f} tokens/s each, start-up not included{price}"
+        text = describe_gpu_time(job, forecasts[0].workload, gpus, gpu_tokens_per_second, gpu_price)
         lines.append((f"time on {gpus} GPUs", text))
     print_lines([*lines, *run_plan.describe(), *(("warning", note) for note in forecasts[0].notes)], console)
     return forecasts

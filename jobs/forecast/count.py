@@ -44,8 +44,8 @@ class Workload:
         prompts: Distinct prompts.
         prompt_tokens: Their tokens, with shared prefixes counted in every prompt; for a served model estimated at 4 bytes per
             token.
-        computed_tokens: Tokens that one of our engines computes. Its prefix cache, assumed never to evict, reuses whole blocks
-            of all earlier calls.
+        computed_tokens: Tokens that one of our engines computes. vLLM's prefix cache, assumed never to evict, reuses whole
+            blocks of all earlier calls; PyTorch shares the prefixes of one call.
         distinct_tokens: Tokens that it would compute if every prefix that prompts of one call share were computed once.
         windowed_rows: Rows whose context has several windows.
         too_long_rows: Rows that leave no room for a context.
@@ -165,12 +165,13 @@ def _make_local_counter(slm: Slm, nlp: Any) -> CountWork:
             rows, slm, builder, slm.get_window() - 1, lambda text: split_sentences(nlp, [text])[0]
         ):
             prompts = assign_prompts_to_rows(call)
+            distinct_tokens = count_tree_tokens(prompts)
             workloads.append(
                 Workload(
                     prompts=len(prompts),
                     prompt_tokens=sum(map(len, prompts)),
-                    computed_tokens=sum(map(tree.add, prompts)),
-                    distinct_tokens=count_tree_tokens(prompts),
+                    computed_tokens=distinct_tokens if slm.cache_block_size == 1 else sum(map(tree.add, prompts)),
+                    distinct_tokens=distinct_tokens,
                     windowed_rows=sum(plan.windows > 1 for plan in call),
                     too_long_rows=sum(plan.error is not None for plan in call),
                 )

@@ -19,7 +19,7 @@ class AutoSettings(VllmSettings):
     def resolve(self, model: Model, gpus: float) -> LocalSettings:
         """See `EngineSettings.resolve`."""
         kind = VllmSettings if gpus or not can_read_model(model) else TorchSettings
-        settings = {name: getattr(self, name) for name in kind.model_fields if name in self.model_fields_set - {"kind"}}
+        settings = {name: getattr(self, name) for name in kind.model_fields if name != "kind"}
         return kind(**settings).resolve(model, gpus)
 
     def load_engine(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:

@@ -109,7 +109,7 @@ class LocalSettings(EngineSettings):
         raise NotImplementedError
 
     def cache_block_size(self, gpus: float) -> int:
-        """Return the block size of its prefix cache in tokens; 0 without a prefix cache."""
+        """Return the block size of its prefix cache in tokens; 0 without one; 1 if it shares all equal prefixes of a call."""
         return 0
 
     def can_gain_from_compiling(self, gpus: float) -> bool:

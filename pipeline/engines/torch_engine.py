@@ -50,6 +50,10 @@ class TorchSettings(LocalSettings):
         """See `LocalSettings.tokens_per_step`."""
         return MAX_NEW_TOKENS
 
+    def cache_block_size(self, gpus: float) -> int:
+        """See `LocalSettings.cache_block_size`."""
+        return 1
+
     def load_engine(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
         """See `LocalSettings.load_engine`."""
         return TorchEngine(model, self, gpus=gpus, threads=threads)

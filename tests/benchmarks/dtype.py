@@ -1,9 +1,9 @@
 """Compare bfloat16 and float32, between which `dtype: auto` chooses: `python -m tests.benchmarks.dtype [--avx2] [--prompts N]
 [--rounds N]`.
 
-Runs the same prompts of the bundled logs through vLLM, and the same token trees forward and backward as in `ragassay tune`, in
-turns, each in a new process. `--avx2` makes PyTorch, oneDNN and vLLM use their kernels for processors without AVX512, which
-approximates such a processor.
+Runs the same prompts of the bundled logs through vLLM and PyTorch, and the same token trees forward and backward as in `ragassay
+tune`, in turns, each in a new process. `--avx2` makes PyTorch, oneDNN and vLLM use their kernels for processors without AVX512,
+which approximates such a processor.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def pretend_avx2() -> None:
 
 
 def measure_serving(slm: Slm, count: int) -> float:
-    """Measure the prompt tokens that vLLM computes per second."""
+    """Measure the prompt tokens that the SLM's engine computes per second."""
     engine = slm.load_engine(threads=multiprocessing.cpu_count())
     builder = PromptBuilder(slm, engine.tokenizer)
     prompts = sorted(build_handbook_prompts(builder, 2 * count))
@@ -70,11 +70,12 @@ def measure_training(slm: Slm, count: int) -> float:
 
 
 def measure(way: str, dtype: str, count: int, avx2: bool, result: Any) -> None:
-    """Run one of the two measurements in this process."""
+    """Run one of the measurements in this process."""
     if avx2:
         pretend_avx2()
-    slm = Slm.model_validate({"name": "m", "dtype": dtype})
-    result.put({"serve": measure_serving, "train": measure_training}[way](slm, count))
+    engine = "torch" if way == "train" else way
+    slm = Slm.model_validate({"name": "m", "dtype": dtype, "engine": engine})
+    result.put((measure_training if way == "train" else measure_serving)(slm, count))
 
 
 def main() -> None:
@@ -89,7 +90,7 @@ def main() -> None:
         "auto on this processor": detect_cpu_dtype(),
         "kernels": "AVX2" if options.avx2 else "all it has",
     }
-    for way in ("serve", "train"):
+    for way in ("vllm", "torch", "train"):
         rates: dict[str, list[float]] = {dtype: [] for dtype in DTYPES}
         for _ in range(options.rounds):
             for dtype in DTYPES:

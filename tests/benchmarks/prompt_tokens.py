@@ -52,7 +52,7 @@ def time_prompts(prompts_by_kind: dict[str, list[Prompt]], rounds: int) -> None:
     """Print prompts per second of the first and the last kind, measured in turns."""
     from ragassay.pipeline.engines.vllm_engine import VllmEngine
 
-    engine = Slm(name="a", chat=False).load_engine(threads=2)
+    engine = Slm.model_validate({"name": "a", "chat": False, "engine": "vllm"}).load_engine(threads=2)
     assert isinstance(engine, VllmEngine)
     kinds = [next(iter(prompts_by_kind)), list(prompts_by_kind)[-1]]
     engine.label_logprobs(prompts_by_kind[kinds[0]][:50], [1, 2])

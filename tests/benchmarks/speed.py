@@ -30,8 +30,9 @@ import yaml
 
 from ragassay.jobs.config.job import load_job
 from ragassay.pipeline.engines.engine_thread import EngineThread
+from ragassay.pipeline.engines.torch_engine import TorchSettings
 from ragassay.pipeline.engines.transformers_engine import TransformersSettings
-from ragassay.pipeline.engines.vllm_engine import openmp_library
+from ragassay.pipeline.engines.vllm_engine import VllmSettings, openmp_library
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -81,29 +82,42 @@ def run_job(logs: Path, slm: Slm) -> dict[str, Figures]:
     return {END_TO_END: Figures(seconds, tokens), SLM_STAGE: Figures(usage["engine_seconds"] + idle, tokens, idle)}
 
 
+def use_vllm(slm: Slm, **settings: Any) -> Slm:
+    """Return the SLM with vLLM as its engine, with the settings that its own engine shares."""
+    shared = slm.engine.model_dump(include=set(VllmSettings.model_fields) - {"kind"})
+    return slm.model_copy(update={"engine": VllmSettings(**shared | settings)})
+
+
 def run_best_order(logs: Path, slm: Slm) -> dict[str, Figures]:
     """Run only vLLM: all prompts in the best order, in one `generate` call."""
-    return {"bare vLLM, best order": _run_engine(logs, slm, sorted)}
+    return {"bare vLLM, best order": _run_engine(logs, use_vllm(slm), sorted)}
+
+
+def run_trees(logs: Path, slm: Slm) -> dict[str, Figures]:
+    """Run only PyTorch with prefix trees: all prompts in one call."""
+    engine = TorchSettings(dtype=slm.local_engine.dtype)
+    return {"bare PyTorch, prefix trees": _run_engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
 
 def run_compiled(logs: Path, slm: Slm) -> dict[str, Figures]:
     """Run only vLLM, compiled: measures the gain of `enforce_eager: false` and its cost at start-up."""
     with tempfile.TemporaryDirectory() as cache:  # do not reuse what an earlier round compiled
         os.environ["VLLM_CACHE_ROOT"] = cache
-        engine = slm.engine.model_copy(update={"enforce_eager": False})
-        return {"bare vLLM, compiled": _run_engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
+        return {"bare vLLM, compiled": _run_engine(logs, use_vllm(slm, enforce_eager=False), sorted)}
 
 
 def run_shuffled(logs: Path, slm: Slm) -> dict[str, Figures]:
     """Run only vLLM with all prompts shuffled."""
     return {
-        "bare vLLM, prompts shuffled": _run_engine(logs, slm, lambda prompts: Random(0).sample(list(prompts), len(prompts)))
+        "bare vLLM, prompts shuffled": _run_engine(
+            logs, use_vllm(slm), lambda prompts: Random(0).sample(list(prompts), len(prompts))
+        )
     }
 
 
 def run_uncached(logs: Path, slm: Slm) -> dict[str, Figures]:
     """Run only vLLM without a prefix cache."""
-    return {"bare vLLM, no prefix cache": _run_engine(logs, slm, sorted, enable_prefix_caching=False)}
+    return {"bare vLLM, no prefix cache": _run_engine(logs, use_vllm(slm), sorted, enable_prefix_caching=False)}
 
 
 def run_transformers(logs: Path, slm: Slm) -> dict[str, Figures]:
@@ -135,8 +149,9 @@ def run_ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
     from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model
-    from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args, sampling_args
+    from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args
 
+    slm = use_vllm(slm)
     assert isinstance(slm.engine, VllmSettings)
     started = time.perf_counter()
     builder = PromptBuilder(slm, load_tokenizer(slm))
@@ -181,6 +196,7 @@ def run_ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
 WAYS: dict[str, Callable[[Path, Slm], dict[str, Figures]]] = {
     "job": run_job,
     "vllm": run_best_order,
+    "torch": run_trees,
     "compiled": run_compiled,
     "shuffled": run_shuffled,
     "uncached": run_uncached,

@@ -89,10 +89,10 @@ def test_the_sample_is_deterministic(tmp_path: Path) -> None:
 def test_the_cache_block_size_is_that_of_the_engine(replicas: dict[str, Any]) -> None:
     (slm,) = make_job({"members": {"slms": [{"name": "m", "replicas": replicas}]}}).members.slms
     assert slm.cache_block_size == (16 if replicas else 32)
-    settings: list[dict[str, Any]] = [{"engine": "transformers"}, {"block_size": 64}]
+    settings: list[dict[str, Any]] = [{"engine": "transformers"}, {"block_size": 64}, {"engine": "torch"}]
     slms = [{"name": f"m{i}", "replicas": replicas, **setting} for i, setting in enumerate(settings)]
-    padded, large = make_job({"members": {"slms": slms}}).members.slms
-    assert padded.cache_block_size == 0 and large.cache_block_size == 64
+    padded, large, tree = make_job({"members": {"slms": slms}}).members.slms
+    assert padded.cache_block_size == 0 and large.cache_block_size == 64 and tree.cache_block_size == 1
 
 
 def test_repeated_rows_and_shared_contexts_are_counted_once(tmp_path: Path) -> None:

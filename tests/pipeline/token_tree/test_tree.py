@@ -1,9 +1,13 @@
 """Every prompt is the path to its last token in the tree, and no token occurs twice."""
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragassay.pipeline.token_tree import attention
+from ragassay.pipeline.token_tree.attention import split_into_blocks
 from ragassay.pipeline.token_tree.tree import build_tree, count_tree_tokens
 
 PROMPTS = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=8), min_size=1, max_size=12)
@@ -32,6 +36,18 @@ def test_the_order_of_prompts_does_not_change_the_tree(prompts: list[list[int]],
     tree, same = build_tree(prompts), build_tree(shuffled)
     assert tree.tokens.tolist() == same.tokens.tolist()
     assert tree.subtree_sizes.tolist() == same.subtree_sizes.tolist()
+
+
+@given(PROMPTS, st.integers(1, 5))
+def test_the_blocks_are_the_attention_of_the_tree(prompts: list[list[int]], block_size: int) -> None:
+    tree = build_tree(prompts)
+    attends = np.zeros((len(tree.tokens), len(tree.tokens)), dtype=bool)
+    with patch.object(attention, "BLOCK_SIZE", block_size):
+        blocks = split_into_blocks(tree, "cpu")
+    for block in blocks:
+        attends[np.ix_(np.arange(block.start, block.stop), block.keys.numpy())] = block.mask.numpy() == 0
+    assert (attends == tree.attention_mask()).all()
+    assert all((block.mask == 0).any(dim=0).all() for block in blocks)  # no key that no query attends to
 
 
 def test_a_small_tree_equals_that_built_by_hand() -> None:
