@@ -1,9 +1,9 @@
 """Compare bfloat16 and float32, between which `dtype: auto` chooses: `python -m tests.benchmarks.dtype [--avx2] [--prompts N]
 [--rounds N]`.
 
-Runs the same prompts of the bundled logs through vLLM and PyTorch, and the same token trees forward and backward as in `ragassay
-tune`, in turns, each in a new process. `--avx2` makes PyTorch, oneDNN and vLLM use their kernels for processors without AVX512,
-which approximates such a processor.
+Runs the same prompts of the bundled logs through vLLM and PyTorch, and the same token trees forward and backward as `ragassay
+tune` does, in turns, each in a new process. `--avx2` makes PyTorch, oneDNN and vLLM use their kernels for processors without
+AVX512, which approximates such a processor.
 """
 
 import argparse
