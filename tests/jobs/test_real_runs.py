@@ -1,4 +1,4 @@
-"""Whole runs with real Ray, real vLLM and real models."""
+"""Whole runs with real Ray, real vLLM or PyTorch, and real models."""
 
 import json
 from pathlib import Path
@@ -27,15 +27,17 @@ def day_rows(day: str) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.fixture(scope="module")
-def handbook_day(shared_ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+@pytest.fixture(scope="module", params=["vllm", "auto"])
+def handbook_day(
+    request: pytest.FixtureRequest, shared_ray_session: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
     """Rows of two days of the bundled logs, scored by the bundled SLM: the output and the job file."""
     folder = tmp_path_factory.mktemp("handbook")
     for day in DAYS:
         write_logs(folder / "logs" / f"dt=2026-11-{day}" / "a.parquet", day_rows(day))
     config = write_job(
         folder / "job.yaml",
-        members={"slms": [{"name": "smollm2", "whole_response": True, "dtype": "float32"}]},
+        members={"slms": [{"name": "smollm2", "whole_response": True, "dtype": "float32", "engine": request.param}]},
         verdict={"aggregate": {"positive": "clip"}, "threshold": {"quantile": 0.5}},
         runtime={"block_mib": 0.02},
     )
@@ -152,9 +154,10 @@ def test_the_next_run_skips_scored_rows(handbook_day: tuple[Path, Path]) -> None
 def test_finalize_with_other_settings_needs_no_model(
     handbook_day: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output, _ = handbook_day
+    output, config = handbook_day
     monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "no-models-here"))
-    slms = [{"name": "smollm2", "whole_response": True, "dtype": "float32", "value": "p_yes"}]
+    (slm,) = yaml.safe_load(config.read_text())["members"]["slms"]
+    slms = [slm | {"value": "p_yes"}]
     for threshold in (-100.0, 100.0):
         config = write_job(
             tmp_path / "other.yaml",
