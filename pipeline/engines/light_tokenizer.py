@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +36,7 @@ class LightTokenizer:
 
         self._model = model
         self._full: Any = None
+        self._lock = Lock()
         self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         bos = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("bos_token")
         self.bos_token_id = None if bos is None else self.backend_tokenizer.token_to_id(bos)
@@ -47,6 +49,7 @@ class LightTokenizer:
         """Return another attribute, of the tokenizer of transformers."""
         if name.startswith("_"):
             raise AttributeError(name)
-        if self._full is None:
-            self._full = load_tokenizer(self._model)
+        with self._lock:  # threads that import transformers at the same time find only parts of it
+            if self._full is None:
+                self._full = load_tokenizer(self._model)
         return getattr(self._full, name)
