@@ -52,13 +52,12 @@ def is_installed(module: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def require_packages(modules: Collection[str], owner: str, extra: str | None = None) -> None:
+def require_packages(modules: Collection[str], owner: str) -> None:
     """Refuse work whose packages are not installed in this environment. Imports nothing.
 
     Args:
         modules: Modules of the top level that are needed, each in `EXTRAS`.
-        owner: What needs them, such as `Model 'facts'`.
-        extra: Extra to name; None names that of the first missing module.
+        owner: What needs them, such as `Model 'facts'`; the message names the extra of the first missing module.
 
     Raises:
         InstallError: A module is missing, or a system library that vLLM for CPUs needs, or a companion of PyTorch
@@ -66,7 +65,7 @@ def require_packages(modules: Collection[str], owner: str, extra: str | None = N
     """
     missing = [module for module in modules if not is_installed(module)]
     if missing:
-        raise _missing(missing, owner, extra or EXTRAS[missing[0]])
+        raise _missing(missing, owner, EXTRAS[missing[0]])
     if not {"vllm", "transformers"}.isdisjoint(modules):
         _check_builds(owner)
     if "vllm" in modules and _find_version(_CPU_VLLM) and not _can_load(_NUMA):

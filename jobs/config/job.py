@@ -130,7 +130,7 @@ _Local = TypeVar("_Local", Slm, Uncertainty, Rerank)
 
 
 def resolve_dtypes(job: Job) -> Job:
-    """Return a job whose models' dtypes are resolved on this machine, so that all of its replicas compute alike."""
+    """Return a job whose engines and dtypes are resolved on this machine, so that all of its replicas compute alike."""
     members, judge = job.members, job.escalation.judge
     resolved = {
         "slms": tuple(map(_resolve_dtype, members.slms)),

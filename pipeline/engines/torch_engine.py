@@ -23,7 +23,7 @@ from ragassay.pipeline.engines.weights import EMBEDDED, MAX_WINDOW, find_model, 
 from ragassay.pipeline.errors import ModelError, RagassayError
 from ragassay.pipeline.install import require_packages
 from ragassay.pipeline.listener import report_answered
-from ragassay.pipeline.token_tree.tree import build_tree, count_shared_tokens
+from ragassay.pipeline.token_tree.tree import build_tree, sort_prompts
 
 MAX_NEW_TOKENS = 2048
 """Maximum number of tokens of a tree in addition to its first prompt."""
@@ -129,14 +129,12 @@ def pack_prompts(prompts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Yield the indices of prompts for one tree: neighbors in sorted order, within `MAX_NEW_TOKENS`."""
     pack: list[int] = []
     new_tokens = 0
-    previous: Sequence[int] = ()
-    for i in sorted(range(len(prompts)), key=lambda i: tuple(prompts[i])):
-        new = len(prompts[i]) - count_shared_tokens(prompts[i], previous)
+    for i, path, shared in zip(*sort_prompts(prompts), strict=True):
+        new = len(path) - shared
         if pack and new_tokens + new > MAX_NEW_TOKENS:
             yield pack
             pack, new_tokens = [], 0
         new_tokens += new if pack else 0
         pack.append(i)
-        previous = prompts[i]
     if pack:
         yield pack

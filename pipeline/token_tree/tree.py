@@ -43,9 +43,7 @@ def build_tree(prompts: Sequence[TokenSequence]) -> TokenTree:
     Args:
         prompts: Token ids of each prompt, at least one; equal prompts share their last token.
     """
-    order = sorted(range(len(prompts)), key=lambda i: tuple(prompts[i]))
-    paths = [np.fromiter(prompts[i], np.int64, len(prompts[i])) for i in order]
-    shared = [0, *starmap(count_shared_tokens, pairwise(paths))]
+    order, paths, shared = sort_prompts(prompts)
     stops = np.cumsum([len(path) - depth for path, depth in zip(paths, shared, strict=True)])
     starts = [0, *stops[:-1].tolist()]
     ends = np.empty(len(prompts), dtype=np.int64)
@@ -65,11 +63,19 @@ def build_tree(prompts: Sequence[TokenSequence]) -> TokenTree:
 
 def count_tree_tokens(prompts: Iterable[TokenSequence]) -> int:
     """Count the tokens of the tree of prompts: the minimum that must be computed."""
-    count, previous = 0, tuple[int, ...]()
-    for prompt in sorted(map(tuple, prompts)):
-        count += len(prompt) - count_shared_tokens(prompt, previous)
-        previous = prompt
-    return count
+    _, paths, shared = sort_prompts(list(prompts))
+    return sum(map(len, paths)) - sum(shared)
+
+
+def sort_prompts(prompts: Sequence[TokenSequence]) -> tuple[list[int], list[Ints], list[int]]:
+    """Sort prompts by their tokens, the depth-first order of their tree.
+
+    Returns:
+        The indices of the prompts in this order, their token ids, and how many tokens each shares with its predecessor.
+    """
+    order = sorted(range(len(prompts)), key=lambda i: tuple(prompts[i]))
+    paths = [np.fromiter(prompts[i], np.int64, len(prompts[i])) for i in order]
+    return order, paths, [0, *starmap(count_shared_tokens, pairwise(paths))][: len(order)]
 
 
 def count_shared_tokens(first: TokenSequence | Ints, second: TokenSequence | Ints) -> int:

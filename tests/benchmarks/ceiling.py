@@ -25,13 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 from ragassay.jobs.config.job import load_job
 from ragassay.pipeline.engines.light_tokenizer import load_light_tokenizer
 from ragassay.pipeline.engines.prepare import prepare_model
-from ragassay.pipeline.engines.protocol import Engine, EngineOutput
+from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.engines.settings import LocalSettings
 from ragassay.pipeline.engines.torch_engine import TorchSettings
 from ragassay.pipeline.engines.vllm_engine import VllmSettings, openmp_library
@@ -42,7 +39,8 @@ from ragassay.pipeline.slm.row_prompts import Prompt
 from ragassay.pipeline.slm.score import score_rows
 from ragassay.pipeline.text.split import load_splitter, split_sentences
 from tests.benchmarks.agreement import HANDBOOK
-from tests.benchmarks.speed import build_prompts, preload
+from tests.benchmarks.scale import ConstantEngine
+from tests.benchmarks.speed import build_prompts, preload, read_rows
 
 WIDTH = 64
 
@@ -123,18 +121,6 @@ def write_free_model(source: Path, folder: Path) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-class InstantEngine:
-    """An engine that answers at once; see `Engine`."""
-
-    def __init__(self, tokenizer: object, window: int) -> None:
-        self.tokenizer, self.max_model_len = tokenizer, window
-
-    def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
-        """See `Engine.label_logprobs`."""
-        lengths = np.array([len(prompt) for prompt in prompts])
-        return EngineOutput(np.full((len(prompts), len(labels)), -3.0), lengths, np.zeros_like(lengths))
-
-
 def load_engine(way: Way, model: Slm) -> Engine:
     """Load an engine with one thread and with the arguments of a way."""
     from ragassay.pipeline.engines import vllm_engine
@@ -163,7 +149,7 @@ def run_engine(way: Way, slm: Slm, free_model: str, prompts: list[Prompt], label
 
 def run_stage(slm: Slm, rows: list[Row]) -> Callable[[], int]:
     """Return a function that scores rows with an engine that answers at once: prompts, tokens and results."""
-    engine = InstantEngine(load_light_tokenizer(slm), slm.get_window())
+    engine = ConstantEngine(slm, threads=1)
     builder, nlp = PromptBuilder(slm, engine.tokenizer), load_splitter("sentencizer", "en")
 
     def run() -> int:
@@ -227,20 +213,6 @@ def find_part(frames: Sequence[str]) -> str:
             if any(word in frame for word in words):
                 return part
     return "other"
-
-
-def read_rows(logs: Path) -> list[Row]:
-    """Read the rows of a log, split into sentences."""
-    nlp = load_splitter("sentencizer", "en")
-    rows = (
-        pl.read_parquet(logs if logs.is_file() else logs / "**/*.parquet").select("question", "context", "response").to_dicts()
-    )
-    spans = split_sentences(nlp, [row["response"] for row in rows])
-    return [
-        Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in ends])
-        for row, ends in zip(rows, spans, strict=True)
-        if ends
-    ]
 
 
 def main() -> None:

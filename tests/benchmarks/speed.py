@@ -59,12 +59,21 @@ class Figures:
 def build_prompts(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> list[Prompt]:
     """Build all prompts of a log, in the order of its rows and sentences."""
     nlp = load_splitter("sentencizer", "en")
-    rows = []
-    for row in pl.read_parquet(logs).to_dicts():
-        spans = split_sentences(nlp, [row["response"]])[0]
-        rows.append(Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in spans]))
-    plans = build_row_prompts(rows, slm, builder, window - 1, lambda text: split_sentences(nlp, [text])[0])
+    plans = build_row_prompts(read_rows(logs), slm, builder, window - 1, lambda text: split_sentences(nlp, [text])[0])
     return [prompt for plan in plans for text in plan.prompts for prompt in text]
+
+
+def read_rows(logs: Path) -> list[Row]:
+    """Read the rows of a Parquet file or folder that have sentences, split into sentences."""
+    nlp = load_splitter("sentencizer", "en")
+    frame = pl.read_parquet(logs if logs.is_file() else logs / "**/*.parquet")
+    rows = frame.select("question", "context", "response").to_dicts()
+    spans = split_sentences(nlp, [row["response"] for row in rows])
+    return [
+        Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in ends])
+        for row, ends in zip(rows, spans, strict=True)
+        if ends
+    ]
 
 
 def run_job(logs: Path, slm: Slm) -> dict[str, Figures]:

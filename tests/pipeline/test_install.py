@@ -30,15 +30,15 @@ def test_a_folder_without_code_is_no_package(tmp_path: object, monkeypatch: pyte
 
 
 def test_the_error_names_the_package_its_owner_and_the_extra() -> None:
-    for modules, extra, expected in (
-        (["torch"], None, "cpu"),
-        (["deltalake"], None, "tables"),
-        (["torch", "peft"], "server", "server"),
-        (["vllm"], None, "vllm-cpu"),
+    for modules, expected in (
+        (["torch"], "cpu"),
+        (["deltalake"], "tables"),
+        (["torch", "peft"], "cpu"),
+        (["vllm"], "vllm-cpu"),
     ):
         with pytest.MonkeyPatch.context() as patch, raises("install.missing") as error:
             patch.setattr(install, "is_installed", lambda module: module == "peft")
-            require_packages(modules, "Model 'facts'", extra)
+            require_packages(modules, "Model 'facts'")
         assert f'pip install "ragassay[{expected}]"' in str(error.value) and "Model 'facts' needs" in str(error.value)
         assert error.value.fields["extra"] == expected
 
