@@ -183,11 +183,11 @@ def stages(
     from ragassay.jobs.api.resolve_settings import resolve_answer_settings
     from ragassay.jobs.api.row_stages import make_row_stages
     from ragassay.jobs.api.select_job import select_job
-    from ragassay.jobs.config.job import resolve_dtypes
+    from ragassay.jobs.config.job import resolve_engines
     from ragassay.jobs.runtime.dataflow import map_batches_options
 
     output, calibration_file = _to_text(history), _to_text(calibration)
-    selected_job = resolve_dtypes(select_job(_to_text(job), output, fast=fast))
+    selected_job = resolve_engines(select_job(_to_text(job), output, fast=fast))
     settings = resolve_answer_settings(selected_job, output, calibration_file)
     return [map_batches_options(stage) for stage in make_row_stages(selected_job, settings)]
 

@@ -14,7 +14,7 @@ from ragassay.jobs.api.resolve_settings import resolve_answer_settings
 from ragassay.jobs.api.row_stages import make_row_stages
 from ragassay.jobs.api.user_values import contexts_to_strings, ids_to_strings, texts_to_strings
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.config.job import Job, resolve_dtypes
+from ragassay.jobs.config.job import Job, resolve_engines
 from ragassay.jobs.display.verdict import Verdict
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
@@ -45,7 +45,7 @@ def check_answers(
         job = job.model_copy(update={"input": job.input.model_copy(update={"columns": Columns()})})
     columns = job.input.columns
     table = _make_table(answers, columns, job.members.need_question)
-    job = resolve_dtypes(job.model_copy(update={"members": job.members.with_evidence()}))
+    job = resolve_engines(job.model_copy(update={"members": job.members.with_evidence()}))
     settings = resolve_answer_settings(job, history, calibration)
     if job.members.slms:
         report_step("preparing models")

@@ -11,7 +11,7 @@ from ragassay.jobs.api.in_process import load_stages, run_stages
 from ragassay.jobs.api.progress import Progress
 from ragassay.jobs.api.row_stages import finalize_table
 from ragassay.jobs.api.table_rows import TABLE_NAME, make_table_logs, read_table_rows
-from ragassay.jobs.config.job import Job, resolve_dtypes
+from ragassay.jobs.config.job import Job, resolve_engines
 from ragassay.jobs.input.check_values import check_ids
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.scoring.frequencies import SAMPLE_ROWS, count_table_frequencies
@@ -47,7 +47,7 @@ def judge_table(job: Job, table: pa.Table, progress: Progress, name: str = TABLE
     Raises:
         RagassayError: A column is missing or has a wrong type, a model can't be used, or nothing can be fitted.
     """
-    job = resolve_dtypes(job)
+    job = resolve_engines(job)
     check_input(job, make_table_logs(table, name))
     rows = read_table_rows(table, job.input.columns, make_redaction(job.input.redact), name)
     if job.input.columns.row_id in table.column_names:

@@ -129,21 +129,21 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
 _Local = TypeVar("_Local", Slm, Uncertainty, Rerank)
 
 
-def resolve_dtypes(job: Job) -> Job:
+def resolve_engines(job: Job) -> Job:
     """Return a job whose engines and dtypes are resolved on this machine, so that all of its replicas compute alike."""
     members, judge = job.members, job.escalation.judge
     resolved = {
-        "slms": tuple(map(_resolve_dtype, members.slms)),
-        "uncertainty": tuple(map(_resolve_dtype, members.uncertainty)),
-        "rerank": members.rerank and _resolve_dtype(members.rerank),
+        "slms": tuple(map(_resolve_engine, members.slms)),
+        "uncertainty": tuple(map(_resolve_engine, members.uncertainty)),
+        "rerank": members.rerank and _resolve_engine(members.rerank),
     }
     return job.model_copy(
         update={
             "members": members.model_copy(update=resolved),
-            "escalation": job.escalation.model_copy(update={"judge": judge and _resolve_dtype(judge)}),
+            "escalation": job.escalation.model_copy(update={"judge": judge and _resolve_engine(judge)}),
         }
     )
 
 
-def _resolve_dtype(member: _Local) -> _Local:
+def _resolve_engine(member: _Local) -> _Local:
     return member.model_copy(update={"engine": member.engine.resolve(member, member.replicas.num_gpus)})

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from rich.console import Console
 
-from ragassay.jobs.config.job import Job, resolve_dtypes
+from ragassay.jobs.config.job import Job, resolve_engines
 from ragassay.jobs.display.counted import format_count
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.forecast.count import count_segments
@@ -74,7 +74,7 @@ def print_forecast(
     Raises:
         RagassayError: The input or a model can't be used, or the output belongs to another job.
     """
-    job = resolve_dtypes(job)
+    job = resolve_engines(job)
     with ExitStack() as resources:
         with task(progress_console, "checking", "logs"):
             logs = resources.enter_context(preview_job_logs(job.input, input_uri))

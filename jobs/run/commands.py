@@ -23,7 +23,7 @@ from logging import getLogger
 
 from rich.console import Console
 
-from ragassay.jobs.config.job import Job, resolve_dtypes
+from ragassay.jobs.config.job import Job, resolve_engines
 from ragassay.jobs.input import Logs, check_no_overlap
 from ragassay.jobs.integrations.lineage.events import send_run_events
 from ragassay.jobs.integrations.traces.source import find_job_logs
@@ -127,7 +127,7 @@ def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Normalizat
 
 def _run(job: Job, input_uri: str | None, output: Folder, console: Console, options: RunOptions) -> Run:
     """Plan the run under the lock, run its steps and complete its record."""
-    job = resolve_dtypes(job)
+    job = resolve_engines(job)
     manifest_before = output.read(MANIFEST)
     logs: Logs | None = None
     traces: dict[str, int] = {}

@@ -45,7 +45,8 @@ class EncodedPrompts(NamedTuple):
 
     def prompts(self) -> list[tuple[int, ...]]:
         """Return each prompt as a whole."""
-        return [(*self.head, *tail) for tail in self.tails]
+        head = tuple(self.head)
+        return [head + tuple(tail) for tail in self.tails]
 
 
 class PromptEncoder:

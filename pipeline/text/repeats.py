@@ -79,4 +79,4 @@ def _index_passage(text: str) -> _Passage:
 
 def _join_words(text: str) -> str:
     """Return the words of a text in lower case, with a space before each word and after the last."""
-    return "".join([" ", *(f"{word} " for word in _WORD.findall(normalize_characters(text).casefold()))])
+    return " ".join(["", *_WORD.findall(normalize_characters(text).casefold()), ""])

@@ -1,30 +1,40 @@
 """Measure one request per response instead of one per sentence: all sentences, with P(yes) read behind each.
 
-    python -m tests.benchmarks.joint FOLDER [--sets NAME …] [--rows 80] [--adapter ADAPTER]
+    python -m tests.benchmarks.joint FOLDER [--sets NAME …] [--rows 80] [--adapter ADAPTER] [--seconds]
 
 FOLDER is written by `tests.benchmarks.dev_sets`. A joint prompt is `head tail_1 tail_2 …`; behind tail_j the verifier has read
 the sentences 1 to j. Prints AUROC of sentences and the tokens of both, with the 95 % interval of the difference, resampled by
-response.
+response. With --seconds it prints instead how long vLLM takes for both, with the verifier and with a model that costs nothing
+(`tests.benchmarks.ceiling`), on one core. vLLM returns log-probabilities inside a prompt (`prompt_logprobs`) only without its
+prefix cache.
 """
 
 import argparse
 import os
+import tempfile
+import time
+from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from ragassay.jobs.config.job import load_job
-from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.engines.light_tokenizer import load_light_tokenizer
+from ragassay.pipeline.engines.prepare import prepare_model
 from ragassay.pipeline.engines.torch_engine import TorchSettings
+from ragassay.pipeline.engines.vllm_engine import VllmSettings, sampling_args, start_vllm
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from tests.benchmarks.labeled_prompts import LabeledPrompts, compute_log_odds, read_set
+from tests.benchmarks.ceiling import write_free_model
+from tests.benchmarks.labeled_prompts import LabeledPrompts, compute_log_odds, read_set, resample_difference
 
 SETS = ("ragtruth", "begin", "handbook", "everyday", "written_answers", "written_new")
 
-RESAMPLES = 300
+
+ROUNDS = 3
 
 
 def join_prompts(labeled: LabeledPrompts) -> list[tuple[int, ...]]:
@@ -32,19 +42,34 @@ def join_prompts(labeled: LabeledPrompts) -> list[tuple[int, ...]]:
     return [tuple(path) for path in accumulate(labeled.prompts.tails, lambda a, b: [*a, *b], initial=labeled.prompts.head)][1:]
 
 
-def resample_difference(labels: list[list[bool]], first: list[Floats], second: list[Floats]) -> tuple[float, float]:
-    """Return the 95 % interval of AUROC(second) - AUROC(first), resampled by response."""
-    rng = np.random.default_rng(0)
-    differences: list[float] = []
-    while len(differences) < RESAMPLES:
-        chosen = rng.integers(len(labels), size=len(labels))
-        truth = np.concatenate([labels[i] for i in chosen])
-        if truth.all() or not truth.any():
-            continue
-        before, after = (roc_auc_score(truth, np.concatenate([values[i] for i in chosen])) for values in (first, second))
-        differences.append(after - before)
-    low, high = np.quantile(differences, [0.025, 0.975])
-    return float(low), float(high)
+def time_vllm(slm: Slm, labeled: list[LabeledPrompts], labels: list[int]) -> Iterator[str]:
+    """Yield a line with the seconds of vLLM for one request per sentence, and for one per response."""
+    from vllm import SamplingParams
+
+    llm = start_vllm(slm, VllmSettings(dtype="float32"), labels=6, gpus=0, threads=1, tokenizer=False)
+    ways: dict[str, tuple[list[tuple[int, ...]], dict[str, Any]]] = {
+        "one request per sentence": (sorted({path for row in labeled for path in row.prompts.prompts()}), {}),
+        "one request per response": ([join_prompts(row)[-1] for row in labeled], {"prompt_logprobs": 1}),
+    }
+    for _ in range(ROUNDS):
+        for name, (prompts, arguments) in ways.items():
+            llm.reset_prefix_cache()
+            started = time.perf_counter()
+            inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+            llm.generate(inputs, SamplingParams(**sampling_args(labels) | arguments), use_tqdm=False)
+            seconds = time.perf_counter() - started
+            yield f"{name}: {len(prompts)} requests, {sum(map(len, prompts)):,} tokens, {seconds:.2f} s"
+
+
+def print_seconds(slm: Slm, builder: PromptBuilder, labeled: list[LabeledPrompts]) -> None:
+    """Print the seconds of vLLM, with the verifier and with a model that costs nothing."""
+    labels = [*builder.yes_ids, *builder.no_ids]
+    with tempfile.TemporaryDirectory() as scratch:
+        free_model = f"{scratch}/free"
+        write_free_model(Path(prepare_model(slm)), Path(free_model))
+        for name, model in (("free model", slm.model_copy(update={"model": free_model, "adapter": None})), (slm.name, slm)):
+            for line in time_vllm(model, labeled, labels):
+                print(f"{name}, {line}", flush=True)
 
 
 def main() -> None:
@@ -54,11 +79,17 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--rows", type=int, default=80)
     parser.add_argument("--adapter")
+    parser.add_argument("--seconds", action="store_true")
     options = parser.parse_args()
     slm = load_job(None).members.slms[0]
     slm = slm.model_copy(update={"adapter": options.adapter or slm.adapter})
-    engine = TorchSettings().resolve(slm, 0).load_engine(slm, labels=6, gpus=0, threads=os.cpu_count() or 1)
     builder = PromptBuilder(slm, load_light_tokenizer(slm))
+    if options.seconds:
+        print_seconds(
+            slm, builder, [row for name in options.sets for row in read_set(options.folder, name, options.rows, builder)]
+        )
+        return
+    engine = TorchSettings().resolve(slm, 0).load_engine(slm, labels=6, gpus=0, threads=os.cpu_count() or 1)
     for name in options.sets:
         labeled = read_set(options.folder, name, options.rows, builder)
         labels = [row.supported for row in labeled]

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.metrics import roc_auc_score
 
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.slm.prompt import EncodedPrompts, PromptBuilder
+
+RESAMPLES = 300
 
 
 @dataclass(frozen=True)
@@ -49,3 +52,18 @@ def compute_log_odds(engine: Engine, builder: PromptBuilder, prompts: list[tuple
     yes, no = (np.logaddexp.reduce(part, axis=1) for part in np.split(output.logprobs, [len(builder.yes_ids)], axis=1))
     odds = dict(zip(distinct, yes - no, strict=True))
     return np.array([odds[prompt] for prompt in prompts]), int(output.tokens_computed.sum())
+
+
+def resample_difference(labels: list[list[bool]], first: list[Floats], second: list[Floats]) -> tuple[float, float]:
+    """Return the 95 % interval of AUROC(second) - AUROC(first), resampled by response."""
+    rng = np.random.default_rng(0)
+    differences: list[float] = []
+    while len(differences) < RESAMPLES:
+        chosen = rng.integers(len(labels), size=len(labels))
+        truth = np.concatenate([labels[i] for i in chosen])
+        if truth.all() or not truth.any():
+            continue
+        before, after = (roc_auc_score(truth, np.concatenate([values[i] for i in chosen])) for values in (first, second))
+        differences.append(after - before)
+    low, high = np.quantile(differences, [0.025, 0.975])
+    return float(low), float(high)

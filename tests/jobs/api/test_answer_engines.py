@@ -9,7 +9,7 @@ import pytest
 
 from ragassay.jobs.api.answer_engines import choose_answer_engines, describe_answer_engines
 from ragassay.jobs.api.check import check_answers
-from ragassay.jobs.config.job import Job, make_job, resolve_dtypes
+from ragassay.jobs.config.job import Job, make_job, resolve_engines
 
 ANSWER: dict[str, Any] = {
     "question": "When does it open?",
@@ -19,7 +19,7 @@ ANSWER: dict[str, Any] = {
 
 
 def make_slm_job(model: str, **settings: Any) -> Job:
-    return resolve_dtypes(make_job({"members": {"slms": [{"name": "a", "model": model, "chat": False, **settings}]}}))
+    return resolve_engines(make_job({"members": {"slms": [{"name": "a", "model": model, "chat": False, **settings}]}}))
 
 
 def choose(job: Job, answers: int = 1) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.config.job import Job, make_job, resolve_dtypes
+from ragassay.jobs.config.job import Job, make_job, resolve_engines
 from ragassay.jobs.forecast.count import count_segments
 from ragassay.jobs.output.fingerprint import make_fingerprint
 from ragassay.jobs.runtime.resources import count_threads
@@ -106,7 +106,7 @@ def test_keep_changes_nothing_if_all_passages_fit(tiny_model: str) -> None:
 
 def test_the_fingerprint_contains_the_reranker(tiny_model: str) -> None:
     plain, ranked, mean, keep = (
-        make_fingerprint(resolve_dtypes(job(tiny_model, rerank))) for rerank in (None, {}, {"attention": "mean"}, {"keep": 2})
+        make_fingerprint(resolve_engines(job(tiny_model, rerank))) for rerank in (None, {}, {"attention": "mean"}, {"keep": 2})
     )
     assert plain["rerank"] is None and {**plain, "rerank": ranked["rerank"]} == ranked
     assert json.dumps(ranked) and len({json.dumps(settings["rerank"]) for settings in (ranked, mean, keep)}) == 3

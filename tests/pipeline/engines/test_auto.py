@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.config.job import make_job, resolve_dtypes
+from ragassay.jobs.config.job import make_job, resolve_engines
 from ragassay.pipeline.engines.auto import AutoSettings
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.engines.settings import LocalSettings
@@ -16,7 +16,7 @@ from ragassay.pipeline.stages.slm import SlmStage
 
 def resolve(model: str, **settings: Any) -> LocalSettings:
     """Return the engine of an SLM of a job on this machine."""
-    job = resolve_dtypes(make_job({"members": {"slms": [{"name": "a", "model": model, **settings}]}}))
+    job = resolve_engines(make_job({"members": {"slms": [{"name": "a", "model": model, **settings}]}}))
     return job.members.slms[0].local_engine
 
 

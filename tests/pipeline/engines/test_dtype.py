@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.config.job import Job, make_job, resolve_dtypes
+from ragassay.jobs.config.job import Job, make_job, resolve_engines
 from ragassay.jobs.output.fingerprint import check_fingerprint, make_fingerprint
 from ragassay.pipeline.engines import dtype
 from ragassay.pipeline.engines.dtype import choose_cpu_dtype, resolve_dtype
@@ -51,7 +51,7 @@ def test_resuming_on_another_processor_names_the_dtype(monkeypatch: pytest.Monke
     prints: dict[str, dict[str, Any]] = {}
     for name, cpu in (("zen4", ZEN4), ("zen3", ZEN3)):
         set_processor(monkeypatch, tmp_path, cpu)
-        prints[name] = make_fingerprint(resolve_dtypes(Job()))
+        prints[name] = make_fingerprint(resolve_engines(Job()))
     assert {slm["dtype"] for slm in prints["zen4"]["slms"].values()} == {"bfloat16"}
     with raises("output.other-settings", settings=["members.slms.facts.dtype"]) as error:
         check_fingerprint(prints["zen4"], prints["zen3"], "out")
@@ -63,5 +63,5 @@ def test_resuming_on_another_processor_names_the_dtype(monkeypatch: pytest.Monke
     with raises("output.other-settings") as error:
         check_fingerprint(other, prints["zen4"], "out")
     assert "dtype: bfloat16" not in error.value.fields["lines"]
-    named = resolve_dtypes(make_job({"members": {"slms": [{"name": "facts", "adapter": "facts", "dtype": "bfloat16"}]}}))
+    named = resolve_engines(make_job({"members": {"slms": [{"name": "facts", "adapter": "facts", "dtype": "bfloat16"}]}}))
     assert make_fingerprint(named)["slms"] == prints["zen4"]["slms"]

@@ -1,0 +1,94 @@
+"""Measure how engines and training slow down where other processes are busy.
+
+    python -m tests.benchmarks.load [--busy 0 1 2] [--prompts 40] [--rounds 2]
+
+Runs the ways of `tests.benchmarks.dtype` in turns, each in a new process with one thread per core, while other processes only
+count. OpenMP's threads wait for each other at the end of each product. While they spin, they take the core that a descheduled
+thread waits for; so each way runs with several settings of how long they spin. Prints tokens per second.
+"""
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ragassay.pipeline.engines.dtype import detect_cpu_dtype
+from ragassay.pipeline.engines.vllm_engine import openmp_library
+from tests.benchmarks.dtype import measure
+from tests.benchmarks.speed import preload
+
+SETTINGS: dict[str, list[dict[str, str]]] = {
+    "torch": [{"GOMP_SPINCOUNT": "INFINITE"}, {}, {"GOMP_SPINCOUNT": "0"}],
+    "train": [{"GOMP_SPINCOUNT": "INFINITE"}, {}, {"GOMP_SPINCOUNT": "0"}],
+    "vllm": [{}, {"KMP_BLOCKTIME": "1"}, {"KMP_BLOCKTIME": "0"}],
+}
+"""Way -> environments to compare; {} is what the program does itself."""
+
+
+def count_forever() -> None:
+    """Take one core."""
+    while True:
+        pass
+
+
+@contextlib.contextmanager
+def keep_busy(processes: int) -> Iterator[None]:
+    """Run processes that each take a core."""
+    running = [multiprocessing.get_context("spawn").Process(target=count_forever, daemon=True) for _ in range(processes)]
+    for process in running:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.join()
+
+
+@contextlib.contextmanager
+def set_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that the block starts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def run_way(way: str, variables: Mapping[str, str], prompts: int) -> float:
+    """Return the tokens per second of a way in a new process."""
+    context = multiprocessing.get_context("spawn")
+    result: Any = context.Queue()
+    process = context.Process(target=measure, args=(way, detect_cpu_dtype(), prompts, False, result))
+    with set_environment(variables), preload(openmp_library() or "" if way == "vllm" else ""):
+        process.start()
+    rate: float = result.get(timeout=1800)
+    process.join()
+    return rate
+
+
+def main() -> None:
+    """Print one line per way, setting and number of busy processes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--busy", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--prompts", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=2)
+    options = parser.parse_args()
+    for way, settings in SETTINGS.items():
+        for busy in options.busy:
+            rates: list[list[float]] = [[] for _ in settings]
+            with keep_busy(busy):
+                for _ in range(options.rounds):
+                    for variables, measured in zip(settings, rates, strict=True):
+                        measured.append(run_way(way, variables, options.prompts))
+            for variables, measured in zip(settings, rates, strict=True):
+                name = ", ".join(f"{key}={value}" for key, value in variables.items()) or "as the program does"
+                print(f"{way}, {busy} busy, {name}: {', '.join(f'{rate:.0f}' for rate in measured)} tokens/s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
