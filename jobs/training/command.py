@@ -20,6 +20,7 @@ from ragassay.jobs.training.examples import ContextGroup, read_examples, split_h
 from ragassay.jobs.training.train import CHECKPOINT_FILE, HeldOutMeasurement, Recipe, train
 from ragassay.pipeline.engines.adapter import WEIGHTS_FILE
 from ragassay.pipeline.engines.prepare import load_tokenizer
+from ragassay.pipeline.engines.torch_import import import_torch
 from ragassay.pipeline.engines.weights import MAX_WINDOW
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.install import require_packages
@@ -72,6 +73,7 @@ def tune(
     check_writable(open_folder(str(out / WEIGHTS_FILE)), str(out))
     if (out / WEIGHTS_FILE).exists():
         raise OutputError(errors.FINISHED_ALREADY, path=out)
+    import_torch(spins=0)  # as fast on idle cores, and twice as fast where half of them are busy
     judge = without_whole_response(slm)
     builder = PromptBuilder(judge, load_tokenizer(slm))
     nlp = load_splitter(job.splitting.pipeline, job.splitting.language)

@@ -2,10 +2,8 @@
 
 On CPUs it is as fast as vLLM (tests/benchmarks/results/speed.md)."""
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -19,6 +17,7 @@ from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import prepare_model
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
+from ragassay.pipeline.engines.torch_import import import_torch
 from ragassay.pipeline.engines.weights import EMBEDDED, MAX_WINDOW, find_model, prepare_weights
 from ragassay.pipeline.errors import ModelError, RagassayError
 from ragassay.pipeline.install import require_packages
@@ -28,13 +27,9 @@ from ragassay.pipeline.token_tree.tree import build_tree, sort_prompts
 MAX_NEW_TOKENS = 2048
 """Maximum number of tokens of a tree in addition to its first prompt."""
 
-
-SPIN_COUNT = "GOMP_SPINCOUNT"
-"""Environment variable that OpenMP reads when it is loaded: how often a waiting thread looks before it sleeps."""
-
-SPINS = "10000"
-"""Some tens of microseconds. A short text takes 0.24 seconds, or 0.37 with threads that sleep at once. By default they spin for
-milliseconds, and take ten times as long where other processes use all cores."""
+SPINS = 10_000
+"""Some tens of microseconds. A short text takes 0.24 seconds, or 0.37 with threads that sleep at once. By PyTorch's default it
+takes ten times as long where other processes use all cores."""
 
 
 class TorchSettings(LocalSettings):
@@ -81,9 +76,7 @@ class TorchEngine:
             ModelError: The model can't be found or loaded, or has another architecture.
         """
         require_packages(settings.PACKAGES, f"Model {model.name!r}")
-        with _sparing_threads():
-            import torch
-
+        torch = import_torch(SPINS)
         torch.set_num_threads(threads)
         folder = Path(prepare_model(model))
         config = read_llama_config(folder)
@@ -110,19 +103,6 @@ class TorchEngine:
             report_answered(len(pack), len(tree.tokens))
         lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int64)
         return EngineOutput(logprobs, tokens_computed=computed, tokens_reused=lengths - computed)
-
-
-@contextmanager
-def _sparing_threads() -> Iterator[None]:
-    """If the block imports PyTorch, limit how long its threads spin while they wait for each other (`SPINS`)."""
-    if "torch" in sys.modules or SPIN_COUNT in os.environ or "OMP_WAIT_POLICY" in os.environ:
-        yield
-        return
-    os.environ[SPIN_COUNT] = SPINS
-    try:
-        yield
-    finally:
-        del os.environ[SPIN_COUNT]
 
 
 def pack_prompts(prompts: Sequence[Sequence[int]]) -> Iterator[list[int]]:

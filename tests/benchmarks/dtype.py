@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 from ragassay.pipeline.engines.dtype import detect_cpu_dtype
+from ragassay.pipeline.engines.torch_import import import_torch
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from tests.benchmarks.agreement import HANDBOOK, build_handbook_prompts
@@ -46,8 +47,7 @@ def measure_serving(slm: Slm, count: int) -> float:
 
 def measure_training(slm: Slm, count: int) -> float:
     """Measure the tokens of trees per second, forward and backward."""
-    import torch
-
+    torch = import_torch(spins=0)  # like `ragassay tune`
     from ragassay.jobs.config.input import Columns
     from ragassay.jobs.evaluation.labels import LabelSource
     from ragassay.jobs.training.examples import read_examples, split_large_groups
