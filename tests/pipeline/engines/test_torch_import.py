@@ -1,4 +1,4 @@
-"""PyTorch's threads spin as long as `import_torch` says, unless the user says otherwise."""
+"""PyTorch's threads spin as long as `import_torch` asks, unless the user sets something else."""
 
 import os
 import subprocess
