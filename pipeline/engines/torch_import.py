@@ -27,5 +27,5 @@ def import_torch(spins: int) -> Any:
         import torch
     finally:
         if is_limited:
-            del os.environ[SPIN_COUNT]
+            os.environ.pop(SPIN_COUNT, None)  # another thread may have removed it
     return torch

@@ -142,7 +142,7 @@ def detect_language(text: str, measured: Collection[str] = ()) -> str | None:
 def _find_clear_language(words: _Words) -> str | None:
     """Return the language that has more than half of the probability; None without one, and for a script of one language.
 
-    A shortcut for most rows, at half the cost of `_compute_probabilities`.
+    A shortcut for most rows: without the order of all languages.
     """
     if words.script == _CJK or len(words.script) == 2:
         return None

@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 from ragassay.pipeline.engines.dtype import detect_cpu_dtype
+from ragassay.pipeline.engines.torch_engine import SPINS
 from ragassay.pipeline.engines.torch_import import import_torch
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -47,7 +48,8 @@ def measure_serving(slm: Slm, count: int) -> float:
 
 def measure_training(slm: Slm, count: int) -> float:
     """Measure the tokens of trees per second, forward and backward."""
-    torch = import_torch(spins=0)  # like `ragassay tune`
+    import torch
+
     from ragassay.jobs.config.input import Columns
     from ragassay.jobs.evaluation.labels import LabelSource
     from ragassay.jobs.training.examples import read_examples, split_large_groups
@@ -71,11 +73,24 @@ def measure_training(slm: Slm, count: int) -> float:
 
 def measure(way: str, dtype: str, count: int, avx2: bool, result: Any) -> None:
     """Run one of the measurements in this process."""
+    if way != "vllm":
+        import_torch(0 if way == "train" else SPINS)  # like `ragassay tune` and the engine
     if avx2:
         pretend_avx2()
     engine = "torch" if way == "train" else way
     slm = Slm.model_validate({"name": "m", "dtype": dtype, "engine": engine})
     result.put((measure_training if way == "train" else measure_serving)(slm, count))
+
+
+def run_measurement(way: str, dtype: str, count: int, *, avx2: bool = False) -> float:
+    """Return the tokens per second of a way in a new process."""
+    context = multiprocessing.get_context("spawn")
+    result: Any = context.Queue()
+    process = context.Process(target=measure, args=(way, dtype, count, avx2, result))
+    process.start()
+    rate: float = result.get(timeout=1800)
+    process.join()
+    return rate
 
 
 def main() -> None:
@@ -85,7 +100,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--avx2", action="store_true")
     options = parser.parse_args()
-    context = multiprocessing.get_context("spawn")
     results: dict[str, Any] = {
         "auto on this processor": detect_cpu_dtype(),
         "kernels": "AVX2" if options.avx2 else "all it has",
@@ -94,11 +108,7 @@ def main() -> None:
         rates: dict[str, list[float]] = {dtype: [] for dtype in DTYPES}
         for _ in range(options.rounds):
             for dtype in DTYPES:
-                result = context.Queue()
-                process = context.Process(target=measure, args=(way, dtype, options.prompts, options.avx2, result))
-                process.start()
-                rates[dtype].append(result.get(timeout=1800))
-                process.join()
+                rates[dtype].append(run_measurement(way, dtype, options.prompts, avx2=options.avx2))
         medians = {dtype: statistics.median(dtype_rates) for dtype, dtype_rates in rates.items()}
         results[way] = {dtype: [round(rate) for rate in dtype_rates] for dtype, dtype_rates in rates.items()}
         results[way]["float32 / bfloat16"] = round(medians["float32"] / medians["bfloat16"], 2)

@@ -100,16 +100,21 @@ def main() -> None:
         labels = [row.supported for row in labeled]
         truth, ends = np.concatenate(labels), np.cumsum(list(map(len, labels)))[:-1]
         reference = None
+        for engine in engines.values():
+            compute_log_odds(engine, builder, prompts[:8])
         for way, engine in engines.items():
             started = time.perf_counter()
             odds, tokens = compute_log_odds(engine, builder, prompts)
             speed = tokens / (time.perf_counter() - started)
             reference = odds if reference is None else reference
             difference = np.abs(odds - reference)
-            low, high = resample_difference(labels, np.split(reference, ends), np.split(odds, ends))
+            change = ""
+            if reference is not odds:
+                low, high = resample_difference(labels, np.split(reference, ends), np.split(odds, ends))
+                change = f" ({low:+.3f} to {high:+.3f})"
             print(
-                f"{name:16} {way:8} {speed:5.0f} tokens/s, AUROC of {len(truth)} sentences {roc_auc_score(truth, odds):.3f} "
-                f"({low:+.3f} to {high:+.3f}), "
+                f"{name:16} {way:8} {speed:5.0f} tokens/s, AUROC of {len(truth)} sentences "
+                f"{roc_auc_score(truth, odds):.3f}{change}, "
                 f"difference of log-odds {difference.mean():.2f} in the mean, {difference.max():.2f} at most",
                 flush=True,
             )

@@ -5,8 +5,9 @@
 FOLDER is written by `tests.benchmarks.dev_sets`. A joint prompt is `head tail_1 tail_2 …`; behind tail_j the verifier has read
 the sentences 1 to j. Prints AUROC of sentences and the tokens of both, with the 95 % interval of the difference, resampled by
 response. With --seconds it prints instead how long vLLM takes for both, with the verifier and with a model that costs nothing
-(`tests.benchmarks.ceiling`), on one core. vLLM returns log-probabilities inside a prompt (`prompt_logprobs`) only without its
-prefix cache.
+(`tests.benchmarks.ceiling`), on one core. vLLM computes log-probabilities inside a prompt for all of its positions
+(`prompt_logprobs`), or for some (`prompt_logprob_token_ids`) with Triton, which a CPU does not have; a request without any is a
+lower bound of that.
 """
 
 import argparse
@@ -33,7 +34,6 @@ from tests.benchmarks.labeled_prompts import LabeledPrompts, compute_log_odds, r
 
 SETS = ("ragtruth", "begin", "handbook", "everyday", "written_answers", "written_new")
 
-
 ROUNDS = 3
 
 
@@ -42,33 +42,42 @@ def join_prompts(labeled: LabeledPrompts) -> list[tuple[int, ...]]:
     return [tuple(path) for path in accumulate(labeled.prompts.tails, lambda a, b: [*a, *b], initial=labeled.prompts.head)][1:]
 
 
-def time_vllm(slm: Slm, labeled: list[LabeledPrompts], labels: list[int]) -> Iterator[str]:
-    """Yield a line with the seconds of vLLM for one request per sentence, and for one per response."""
+def time_vllm(slm: Slm, labeled: list[LabeledPrompts], label_ids: list[int]) -> Iterator[str]:
+    """Yield a line per way with the seconds of vLLM in each round; a first round is not counted."""
+    from torch._dynamo import config
     from vllm import SamplingParams
 
+    def parameters(**arguments: Any) -> SamplingParams:
+        return SamplingParams(**sampling_args(label_ids) | arguments)
+
     llm = start_vllm(slm, VllmSettings(dtype="float32"), labels=6, gpus=0, threads=1, tokenizer=False)
-    ways: dict[str, tuple[list[tuple[int, ...]], dict[str, Any]]] = {
-        "one request per sentence": (sorted({path for row in labeled for path in row.prompts.prompts()}), {}),
-        "one request per response": ([join_prompts(row)[-1] for row in labeled], {"prompt_logprobs": 1}),
+    separate = sorted({path for row in labeled for path in row.prompts.prompts()})
+    joint = [join_prompts(row)[-1] for row in labeled]
+    ways: dict[str, tuple[list[tuple[int, ...]], list[SamplingParams]]] = {
+        "one request per sentence": (separate, [parameters()] * len(separate)),
+        "one request per response, no log-probabilities inside": (joint, [parameters()] * len(joint)),
+        "one request per response, prompt_logprobs": (joint, [parameters(prompt_logprobs=1)] * len(joint)),
     }
-    for _ in range(ROUNDS):
-        for name, (prompts, arguments) in ways.items():
+    for name, (prompts, arguments) in ways.items():
+        seconds = []
+        for _ in range(1 + ROUNDS):
             llm.reset_prefix_cache()
             started = time.perf_counter()
-            inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-            llm.generate(inputs, SamplingParams(**sampling_args(labels) | arguments), use_tqdm=False)
-            seconds = time.perf_counter() - started
-            yield f"{name}: {len(prompts)} requests, {sum(map(len, prompts)):,} tokens, {seconds:.2f} s"
+            with config.patch(disable=True):  # see `VllmEngine.label_logprobs`
+                llm.generate([{"prompt_token_ids": list(prompt)} for prompt in prompts], arguments, use_tqdm=False)
+            seconds.append(time.perf_counter() - started)
+        rounds = ", ".join(f"{value:.2f}" for value in seconds[1:])
+        yield f"{name}: {len(prompts)} requests, {sum(map(len, prompts)):,} tokens, {rounds} s"
 
 
 def print_seconds(slm: Slm, builder: PromptBuilder, labeled: list[LabeledPrompts]) -> None:
     """Print the seconds of vLLM, with the verifier and with a model that costs nothing."""
-    labels = [*builder.yes_ids, *builder.no_ids]
+    label_ids = [*builder.yes_ids, *builder.no_ids]
     with tempfile.TemporaryDirectory() as scratch:
         free_model = f"{scratch}/free"
         write_free_model(Path(prepare_model(slm)), Path(free_model))
         for name, model in (("free model", slm.model_copy(update={"model": free_model, "adapter": None})), (slm.name, slm)):
-            for line in time_vllm(model, labeled, labels):
+            for line in time_vllm(model, labeled, label_ids):
                 print(f"{name}, {line}", flush=True)
 
 

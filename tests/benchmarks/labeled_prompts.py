@@ -55,7 +55,13 @@ def compute_log_odds(engine: Engine, builder: PromptBuilder, prompts: list[tuple
 
 
 def resample_difference(labels: list[list[bool]], first: list[Floats], second: list[Floats]) -> tuple[float, float]:
-    """Return the 95 % interval of AUROC(second) - AUROC(first), resampled by response."""
+    """Return the 95 % interval of AUROC(second) - AUROC(first), resampled by response.
+
+    Raises:
+        ValueError: All labels are the same.
+    """
+    if len(set(np.concatenate(labels).tolist())) < 2:
+        raise ValueError("AUROC needs supported and unsupported sentences")
     rng = np.random.default_rng(0)
     differences: list[float] = []
     while len(differences) < RESAMPLES:
