@@ -10,13 +10,12 @@ thread waits for; so each way runs with several settings of how long they spin. 
 import argparse
 import contextlib
 import multiprocessing
-import os
 from collections.abc import Iterator, Mapping
 
 from ragassay.pipeline.engines.dtype import detect_cpu_dtype
 from ragassay.pipeline.engines.vllm_engine import openmp_library
 from tests.benchmarks.dtype import run_measurement
-from tests.benchmarks.speed import preload
+from tests.benchmarks.speed import preload, set_environment
 
 SETTINGS: dict[str, list[dict[str, str]]] = {
     "torch": [{"GOMP_SPINCOUNT": "300000"}, {}, {"GOMP_SPINCOUNT": "0"}],
@@ -44,18 +43,6 @@ def keep_busy(processes: int) -> Iterator[None]:
         for process in running:
             process.kill()
             process.join()
-
-
-@contextlib.contextmanager
-def set_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for the processes that the block starts."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def run_way(way: str, variables: Mapping[str, str], prompts: int) -> float:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -232,13 +232,21 @@ def invoke(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
     return {name: Figures(**value) if isinstance(value, dict) else str(value) for name, value in results.items()}
 
 
-@contextlib.contextmanager
-def preload(library: str) -> Iterator[None]:
+def preload(library: str) -> contextlib.AbstractContextManager[None]:
     """Preload a library in processes started inside, as the job's actors do."""
-    previous = os.environ.get("LD_PRELOAD", "")
-    os.environ["LD_PRELOAD"] = library
-    yield
-    os.environ["LD_PRELOAD"] = previous
+    return set_environment({"LD_PRELOAD": library})
+
+
+@contextlib.contextmanager
+def set_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that are started inside."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _run_child(way: str, logs: Path, slm: Slm, result: Any) -> None:
