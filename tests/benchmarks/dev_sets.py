@@ -1,16 +1,18 @@
-"""Write all evaluation data of the verifiers as one log: `python -m tests.benchmarks.dev_sets DATA FOLDER`.
+"""Write all evaluation data of the verifiers as one log: `python -m tests.benchmarks.dev_sets DATA FOLDER [ROWS]`.
 
 Writes FOLDER/set=NAME/rows.parquet for RAGTruth QA, the handbook's test part, the held-out third of FEVER, nhnet, a sample of
 SummEdits, the demo's everyday part, the held-out items of jobs/data/written, the answers of BEGIN that two readers labeled
 again (`tests.benchmarks.reread`), the written answers that no verifier was trained on, and those of tests/corpus in five
 languages. `reader_label` and `reader_sentences` are the readers' labels where both agree; null elsewhere. Score it with
 `ragassay run FOLDER OUTPUT --config tests/benchmarks/dev_sets.yaml`, then run `python -m tests.benchmarks.verifiers OUTPUT` and
-`python -m tests.benchmarks.defaults OUTPUT`.
+`python -m tests.benchmarks.defaults OUTPUT`. ROWS, for slow judges, takes random contexts of each set until they have so many
+responses, and of RAGTruth only what the readers labeled.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -61,6 +63,7 @@ def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
     new = pl.read_parquet(WRITTEN / "answers3.parquet")
     yield "written_new", new.filter(pl.col("item").is_in(list_new_items(new)))
     yield "written_fourth", split_written("answers4")[1].filter(pl.col("language") == "en")
+    yield "written_fifth", split_written("answers5")[1]
     for (language,), part in pl.read_parquet(LANGUAGES).group_by("language", maintain_order=True):
         yield f"language_{language}", part
 
@@ -111,11 +114,27 @@ def _make_row(name: str, number: int, row: dict[str, Any], agreed: dict[str, lis
     }
 
 
+def sample_contexts(rows: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """Return the rows of random contexts until there are `limit` rows; only those that the readers labeled, if they did."""
+    rows = [row for row in rows if row["reader_label"]] or rows
+    by_context: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_context.setdefault("\n".join(row["context"]), []).append(row)
+    sampled: list[dict[str, Any]] = []
+    for context in Random(0).sample(sorted(by_context), len(by_context)):
+        if len(sampled) >= limit:
+            break
+        sampled += by_context[context]
+    return sampled
+
+
 def main() -> None:
     """Write the sets."""
     agreed = _read_agreed_labels()
     for name, frame in read_dev_sets(Path(sys.argv[1])):
         rows = [_make_row(name, number, row, agreed) for number, row in enumerate(frame.to_dicts())]
+        if len(sys.argv) > 3:
+            rows = sample_contexts(rows, int(sys.argv[3]))
         target = Path(sys.argv[2], f"set={name}", "rows.parquet")
         target.parent.mkdir(parents=True, exist_ok=True)
         table = pl.DataFrame(rows, schema=SCHEMA)

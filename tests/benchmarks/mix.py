@@ -14,6 +14,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from tests.benchmarks.leaks import MeasuredTexts, index_texts, is_leak
 WRITTEN = Path(__file__).parents[2] / "jobs" / "data" / "written"
 """Statements and answers written for this project; see the README there."""
 
-ANSWERS = ("answers", "answers3", "answers4")
+ANSWERS = ("answers", "answers3", "answers4", "answers5")
 WRITTEN_SETS = ("statements", *ANSWERS)
 """Files of WRITTEN."""
 
@@ -38,6 +39,9 @@ MEASURED_FILES = ("ragtruth_qa_dev", "nhnet", "summedits")
 
 NEW_ITEMS = 60
 """Items of `answers3` for evaluation."""
+
+MOST_CHANGED = 2
+"""Sentences in which two answers may differ to make minimal pairs."""
 
 LONGEST_ADDED = 1200
 LONGEST_WITH_ADDED = 1500
@@ -145,7 +149,7 @@ def build_mix(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, C
             rows_of_mix += _add_passages(_drop_shortcuts(rows, row_maker.rng, count), row_maker.rng)
     rows_of_mix += list(
         row_maker.make_changed_rows(
-            [row for row in rows_of_mix if row["source"] in ("statements", "answers", "answers4", "squad_v2")]
+            [row for row in rows_of_mix if row["source"] in ("statements", "answers", "answers4", "answers5", "squad_v2")]
         )
     )
     counts["by rule"] = Counter(taken=sum(row["source"] == "by rule" for row in rows_of_mix))
@@ -225,10 +229,16 @@ class _RowMaker:
             yield {**_select_texts(row), "of": row["of"]}
 
     def make_answer_rows(self, name: str) -> Iterator[Row]:
-        """Yield written answers with labels of their sentences."""
-        for row in split_written(name)[0].iter_rows(named=True):
-            labels = [{key: label[key] for key in ("start", "end", "supported")} for label in row["sentence_labels"]]
-            yield {**_select_texts(row), "sentence_labels": labels}
+        """Yield written answers with labels of their sentences, then the pairs of sentences in which two answers differ."""
+        for _, part in split_written(name)[0].group_by("item", maintain_order=True):
+            rows = part.to_dicts()
+            for row in rows:
+                labels = [{key: label[key] for key in ("start", "end", "supported")} for label in row["sentence_labels"]]
+                yield {**_select_texts(row), "sentence_labels": labels}
+            for good, bad in find_changed_sentences(rows):
+                texts = _select_texts(rows[0])
+                yield {**texts, "response": good, "label": "correct"}
+                yield {**texts, "response": bad, "label": "wrong", "of": good}
 
     def make_handbook_rows(self) -> Iterator[Row]:
         """Yield responses of the handbook's training part: with their own context, and with a passage of another item added."""
@@ -256,6 +266,23 @@ class _RowMaker:
                     "source": "by rule", "question": question, "context": list(context), "response": text, "label": label,
                     "weight": 0.5, "smoothing": 0.02,
                 }  # fmt: skip
+
+
+def find_changed_sentences(answers: Sequence[Row]) -> list[tuple[str, str]]:
+    """Find a supported and an unsupported sentence in the same place of two answers of an item that are otherwise alike.
+
+    Up to `MOST_CHANGED` sentences of such answers differ.
+    """
+    sentences = [
+        [(answer["response"][x["start"] : x["end"]], x["supported"]) for x in answer["sentence_labels"]] for answer in answers
+    ]
+    pairs = []
+    for first, second in combinations(sentences, 2):
+        if len(first) == len(second):
+            changed = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
+            if len(changed) <= MOST_CHANGED:
+                pairs += [(a, b) if is_good else (b, a) for (a, is_good), (b, other) in changed if is_good != other]
+    return list(dict.fromkeys(pairs))
 
 
 def _select_texts(row: Row) -> Row:

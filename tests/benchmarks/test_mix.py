@@ -1,5 +1,6 @@
 """The training data of the bundled verifier contains no evaluation data."""
 
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 
@@ -15,6 +16,7 @@ from tests.benchmarks.mix import (
     WRITTEN,
     WRITTEN_SETS,
     build_mix,
+    find_changed_sentences,
     is_held_out_context,
     is_held_out_item,
     list_new_items,
@@ -77,9 +79,25 @@ def test_rows_of_a_mix_have_a_weight_and_the_statement_they_change(built: Built)
     mix, _ = built
     assert set(mix["source"]) == {*WRITTEN_SETS, "handbook", "fever", "fever_dev", "by rule"}
     changes = mix.filter(pl.col("of").is_not_null())
-    assert len(changes) > 1000 and set(changes["source"]) == {"statements"}
+    assert len(changes) > 1000 and set(changes["source"]) == {"statements", "answers4", "answers5"}
     assert mix.filter(pl.col("weight") < 1)["source"].is_in(["fever", "fever_dev", "by rule"]).all()
     assert mix["label"].is_in(["correct", "partial", "wrong"]).all()
+
+
+def test_a_pair_is_what_differs_between_two_answers_that_are_otherwise_alike() -> None:
+    def make_answer(*sentences: tuple[str, bool]) -> dict[str, object]:
+        starts = [0, *accumulate(len(text) for text, _ in sentences)]
+        labels = [
+            {"start": start, "end": end, "supported": good}
+            for (start, end), (_, good) in zip(pairwise(starts), sentences, strict=True)
+        ]
+        return {"response": "".join(text for text, _ in sentences), "sentence_labels": labels}
+
+    first = make_answer(("It opens at 9.", True), ("It closes at 5.", True), ("Ring first.", True))
+    second = make_answer(("It opens at 9.", True), ("It closes at 6.", False), ("Ring the bell.", True))
+    shorter = make_answer(("It opens at 5.", False), ("Ring first.", True))
+    other = make_answer(("It shuts at 9.", False), ("It lasts an hour.", False), ("Ring twice.", False))
+    assert find_changed_sentences([first, second, shorter, other]) == [("It closes at 5.", "It closes at 6.")]
 
 
 def test_rows_with_words_that_reveal_the_label_are_thinned_out(built: Built) -> None:

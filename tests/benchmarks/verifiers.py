@@ -123,10 +123,10 @@ def score_sentences(
     }
 
 
-def list_kinds(output: str, name: str, rows: LabeledResponses) -> list[str | None]:
-    """List the kind of every sentence by its labels; unsupported labels have priority."""
-    frame = pl.read_parquet(f"{output}/scored/set={name}/*.parquet", columns=["context", "response", "sentence_labels"])
-    labels = {(tuple(row["context"]), row["response"]): row["sentence_labels"] or [] for row in frame.iter_rows(named=True)}
+def list_kinds(output: str, name: str, rows: LabeledResponses, column: str = "sentence_labels") -> list[str | None]:
+    """List the kind of every English sentence by its labels in a column; unsupported labels have priority."""
+    frame = pl.read_parquet(f"{output}/scored/set={name}/*.parquet", columns=["context", "response", column])
+    labels = {(tuple(row["context"]), row["response"]): row[column] or [] for row in frame.iter_rows(named=True)}
     nlp = load_splitter("sentencizer", "en")
     kinds: list[str | None] = []
     for (_, context, response), spans in zip(
