@@ -57,7 +57,7 @@ def read_dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
     contexts = summaries["context"].unique(maintain_order=True).sample(fraction=1, shuffle=True, seed=0).to_frame()
     yield "summedits", contexts.join(summaries, on="context", maintain_order="left").head(SUMMARIES)
     yield "everyday", pl.read_parquet(DEMO / "**/*.parquet").filter(pl.col("part") == "everyday")
-    for name in ("statements", "answers"):
+    for name in ("statements", "summaries", "answers"):
         yield f"written_{name}", split_written(name)[1]
     yield "begin", pl.read_parquet(data / "begin_dev.parquet").head(READ_ANSWERS)
     new = pl.read_parquet(WRITTEN / "answers3.parquet")

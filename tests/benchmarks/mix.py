@@ -31,7 +31,8 @@ WRITTEN = Path(__file__).parents[2] / "jobs" / "data" / "written"
 """Statements and answers written for this project; see the README there."""
 
 ANSWERS = ("answers", "answers3", "answers4", "answers5")
-WRITTEN_SETS = ("statements", *ANSWERS)
+STATEMENTS = ("statements", "summaries")
+WRITTEN_SETS = (*STATEMENTS, *ANSWERS)
 """Files of WRITTEN."""
 
 MEASURED_FILES = ("ragtruth_qa_dev", "nhnet", "summedits")
@@ -135,7 +136,7 @@ def build_mix(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, C
     rows_of_mix: list[Row] = []
     counts: dict[str, Counter[str]] = {}
     own_sources = {
-        "statements": row_maker.make_statement_rows(),
+        **{name: row_maker.make_statement_rows(name) for name in STATEMENTS},
         **{name: row_maker.make_answer_rows(name) for name in ANSWERS},
         "handbook": row_maker.make_handbook_rows(),
     }
@@ -223,9 +224,9 @@ class _RowMaker:
         self.rng = rng
         self.nlp = load_splitter("sentencizer", "en")
 
-    def make_statement_rows(self) -> Iterator[Row]:
+    def make_statement_rows(self, name: str) -> Iterator[Row]:
         """Yield written statements, each with the one that it minimally changes."""
-        for row in split_written("statements")[0].iter_rows(named=True):
+        for row in split_written(name)[0].iter_rows(named=True):
             yield {**_select_texts(row), "of": row["of"]}
 
     def make_answer_rows(self, name: str) -> Iterator[Row]:

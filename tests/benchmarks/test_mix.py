@@ -79,7 +79,7 @@ def test_rows_of_a_mix_have_a_weight_and_the_statement_they_change(built: Built)
     mix, _ = built
     assert set(mix["source"]) == {*WRITTEN_SETS, "handbook", "fever", "fever_dev", "by rule"}
     changes = mix.filter(pl.col("of").is_not_null())
-    assert len(changes) > 1000 and set(changes["source"]) == {"statements", "answers4", "answers5"}
+    assert len(changes) > 1000 and set(changes["source"]) == {"statements", "summaries", "answers4", "answers5"}
     assert mix.filter(pl.col("weight") < 1)["source"].is_in(["fever", "fever_dev", "by rule"]).all()
     assert mix["label"].is_in(["correct", "partial", "wrong"]).all()
 

@@ -29,7 +29,7 @@ from tests.benchmarks.gpu_training.model import (
     save_adapter,
 )
 
-OWN = ("answers", "answers3", "answers4", "answers5", "statements", "handbook", "by rule")
+OWN = ("answers", "answers3", "answers4", "answers5", "statements", "summaries", "handbook", "by rule")
 Labels = tuple[list[int], list[int]]
 WARM_UP_STEPS = 30
 
