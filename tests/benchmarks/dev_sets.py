@@ -5,8 +5,8 @@ SummEdits, the demo's everyday part, the held-out items of jobs/data/written, th
 again (`tests.benchmarks.reread`), the written answers that no verifier was trained on, and those of tests/corpus in five
 languages. `reader_label` and `reader_sentences` are the readers' labels where both agree; null elsewhere. Score it with
 `ragassay run FOLDER OUTPUT --config tests/benchmarks/dev_sets.yaml`, then run `python -m tests.benchmarks.verifiers OUTPUT` and
-`python -m tests.benchmarks.defaults OUTPUT`. ROWS, for slow judges, takes random contexts of each set until they have so many
-responses, and of RAGTruth only what the readers labeled.
+`python -m tests.benchmarks.defaults OUTPUT`. ROWS is for slow judges: it takes random contexts of each set until there are ROWS
+responses, and only the answers of RAGTruth that the readers labeled.
 """
 
 import sys
