@@ -74,7 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     members = read_member_values(read_manifest(open_output(options.output)))
     judges = {name: {name: 1.0} for name in members} | {text: parse_combination(text) for text in options.together}
-    slms = [name for name, value in members.items() if value is not ValueKind.SCORE]
+    slms = [name for name, value in members.items() if value != ValueKind.SCORE]
     sets: list[str] = []
     by_set: dict[str, list[str]] = {}
     by_kind: dict[str, list[str]] = {}
@@ -96,7 +96,7 @@ def main() -> None:
             by_kind.setdefault(judge, []).extend(f"{auroc:.3f}" for _, auroc in measured.values())
         kind_columns += [f"{name}: {kind}, {count}" for kind, (count, _) in measured.items()]
         for pair in combinations(slms, 2):
-            first, second = (rows.sentence_values[slm][known] for slm in pair)
+            first, second = (np.nan_to_num(rows.sentence_values[slm][known]) for slm in pair)
             cells = [f"{np.corrcoef(first[side], second[side])[0, 1]:.2f}" for side in (good, ~good)]
             correlations.setdefault(" and ".join(pair), []).append(", ".join(cells))
     print_table("sentences, supported and not", sets, by_set)
