@@ -82,8 +82,9 @@ def main() -> None:
     correlations: dict[str, list[str]] = {}
     for name in options.only or list_sets(options.output):
         rows, all_kinds = load_sentences(options.output, name)
-        known = ~np.isnan(read_truth(rows))
-        good = read_truth(rows)[known] == 1
+        truth = read_truth(rows)
+        known = ~np.isnan(truth)
+        good = truth[known] == 1
         if len(set(good.tolist())) < 2:
             continue
         groups = np.repeat(rows.groups, rows.sentence_counts)[known].tolist()
@@ -96,8 +97,9 @@ def main() -> None:
             by_kind.setdefault(judge, []).extend(f"{auroc:.3f}" for _, auroc in measured.values())
         kind_columns += [f"{name}: {kind}, {count}" for kind, (count, _) in measured.items()]
         for pair in combinations(slms, 2):
-            first, second = (np.nan_to_num(rows.sentence_values[slm][known]) for slm in pair)
-            cells = [f"{np.corrcoef(first[side], second[side])[0, 1]:.2f}" for side in (good, ~good)]
+            values = np.stack([rows.sentence_values[slm][known] for slm in pair])
+            scored = ~np.isnan(values).any(axis=0)
+            cells = [f"{np.corrcoef(values[:, side & scored])[0, 1]:.2f}" for side in (good, ~good)]
             correlations.setdefault(" and ".join(pair), []).append(", ".join(cells))
     print_table("sentences, supported and not", sets, by_set)
     print_table("unsupported sentences of one kind", kind_columns, by_kind)
